@@ -21,7 +21,6 @@ from pathsum.config import (
     MODEL_NAME,
     SECTIONS,
     TUNING,
-    UNREAD,
     CalibrateConfig,
     CellConfig,
     ConfigError,
@@ -287,13 +286,19 @@ OF_CONTROLS: dict[str, Callable[[Any], bool]] = {  # settings of controls: wheth
     "model.smeared_keys": bool,
     "model.clamp": lambda clamp: clamp not in (None, "none"),
 }
-WITHOUT_ATTENTION = (
+OF_ATTENTION = (
     *("model.d_head", "model.positions", "model.clamp", "model.smeared_keys", "train.lr_attention"),
     *("train.lr_positions", "train.decay_attention", "train.optimizer", "train.momentum"),
 )
+OF_TRAINING = (
+    *("train.batch", "train.optimizer", "train.momentum", "train.betas", "train.lr_attention", "train.lr_embedding"),
+    *("train.lr_unembedding", "train.lr_positions", "train.decay_attention", "train.decay_embedding"),
+    *("train.warmup_steps", "train.decay_share", "train.shuffled"),
+)
 READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ...] = (
-    # settings, whether a model reads them, and what the others are told of
-    (WITHOUT_ATTENTION, lambda cell: cell["model"]["n_layers"] > 0, "models without layers do not read it"),
+    # settings, whether a model reads them, and what is said of the others
+    (OF_ATTENTION, lambda cell: cell["model"]["n_layers"] > 0, "models without layers do not read it"),
+    (OF_TRAINING, lambda cell: cell["train"]["tokens"] > 0, "untrained models do not read it"),
     (
         ("train.momentum",),
         lambda cell: cell["train"]["optimizer"] == "muon",
@@ -310,26 +315,33 @@ READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ..
         "only models with train.curriculum_tokens above 0 read it",
     ),
 )
-WHEN_OFF = {"project": "pathsum", "group": "default", "entity": ""}  # of tracking, in conf/tracking/none.yaml
+USUAL: dict[str, dict[str, Any]] = {  # what conf/ gives: no line if no model reads it
+    "train": {"momentum": 0.95, "lr_positions": 0.3, "curriculum_share": 0.05},
+    "tracking": {"project": "pathsum", "group": "default", "entity": ""},
+}
 
 
 def _unread(values: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each setting that no model for which it is given reads, and for those of W&B if it is off."""
     sweep, cells, kinds = values["sweep"], values["cells"], values["synthetic_models"]
     given = [(f"sweep.by_layers.{n}.", changes, _of_layers(cells, str(n))) for n, changes in sweep["by_layers"].items()]
-    for part in ("overrides", "controls"):
+    changed = {f"sweep.{part}": (sweep[part], cells) for part in ("overrides", "controls")}
+    changed["calibrate.synthetic_models"] = values["calibrate"]["synthetic_models"], kinds
+    for part, (changes_of, models) in changed.items():
         given += [
-            (f"sweep.{part}.{name}.", changes, [cells[name]]) for name, changes in sweep[part].items() if name in cells
+            (f"{part}.{name}.", changes, [models[name]]) for name, changes in changes_of.items() if name in models
         ]
-    for where, changes, models in given:
-        for key, why in _without_reader(changes, models):
+    for where, changes, models_there in given:
+        for key, why in dict(_without_reader(changes, models_there)).items():
             yield f"{where}{key}: {why}"
-    for key, why in _without_reader(values, [*cells.values(), *kinds.values()]):
-        section, name = key.split(".")
-        if (value := values[section][name]) != UNREAD.get(section, {}).get(name):
-            yield f"{key} = {value}: {why}"
+    for name, usual in USUAL["train"].items():
+        value = values["train"][name]
+        models_of_base = [cell for cell in (*cells.values(), *kinds.values()) if cell["train"][name] == value]
+        if value != usual:
+            for key, why in _without_reader({"train": {name: value}}, models_of_base):
+                yield f"{key} = {value}: {why}"
     if values["tracking"]["mode"] == "off":
-        for name, usual in WHEN_OFF.items():
+        for name, usual in USUAL["tracking"].items():
             if (value := values["tracking"][name]) != usual:
                 yield f"tracking.{name} = {value}: W&B is off; tracking=wandb turns it on"
 

@@ -28,6 +28,7 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
+COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
 
@@ -44,7 +45,9 @@ def compose(output: Path, overrides: list[str]) -> None:
                 "leave out: sweep.controls.NAME=null"
             )
         if override.startswith("~") and "." not in key:
-            raise ValueError(f"{override}: a section cannot be removed; expected single settings and their values")
+            raise ValueError(f"{override}: nothing that every run reads can be removed; expected KEY=VALUE")
+        if "." in key and key.partition(".")[0] in COMPOSED:
+            raise ValueError(COMPOSED_KEY.format(key))
         if key.startswith("hydra"):
             raise ValueError(f"{override}: only pipelines.train reads Hydra's own settings; expected one of conf/")
     if output.is_dir():
@@ -110,9 +113,17 @@ class DistinctKeys(OverrideParserListener):
         self.override = override
 
     def enterDictContainer(self, container: OverrideParser.DictContainerContext) -> None:
-        keys = [pair.getChild(0).getText().strip() for pair in container.dictKeyValuePair()]
+        keys = [_value(pair.getChild(0).getText().strip()) for pair in container.dictKeyValuePair()]
         if twice := [key for key, times in Counter(keys).items() if times > 1]:
             raise ValueError(f"{self.override}: expected different keys in braces, got {twice[0]} more than once")
+
+
+def _value(key: str) -> str | float:
+    """Return a key as Python compares it: 1 and 1.0 are the same."""
+    try:
+        return float(key)
+    except ValueError:
+        return key
 
 
 def _parsed(override: str) -> OverrideParser.OverrideContext:
@@ -203,7 +214,7 @@ def _unknown_file(folder: str, name: str) -> str:
 def _unknown_key(path: str) -> str:
     """Return the complaint about an override of a key that does not exist, with the nearest key of its section."""
     if path.startswith(("cells.", "synthetic_models.")):
-        return f"{path}: is composed from other settings; change model, train, sweep.overrides or calibrate"
+        return COMPOSED_KEY.format(path)
     if path.startswith("hydra."):
         return f"{path}: Hydra has no such setting"
     if "/" in path:
@@ -217,7 +228,7 @@ def _unknown_key(path: str) -> str:
         known = {str(name): values for name, values in known.items()}
         if key not in known:
             groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
-            adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
+            adds = f" (++{path}=… adds one)" if above.startswith(("sweep.", "calibrate.synthetic_models.")) else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
     if path.startswith("corpus.") and known != {}:  # params.yaml has the setting, but these overrides name another file

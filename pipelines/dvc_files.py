@@ -52,8 +52,8 @@ def mend() -> None:
         _mend_rwlock()
         _mend_run_cache()
         for path in _outputs():
-            if DRAFT.fullmatch(path.name):
-                path.unlink(missing_ok=True)  # DVC was copying it from its cache
+            if DRAFT.fullmatch(path.name) or (path.is_symlink() and not path.exists()):
+                path.unlink(missing_ok=True)  # DVC was copying it from its cache, or what it leads to is gone
 
 
 def drop_damaged() -> None:

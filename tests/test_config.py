@@ -97,7 +97,7 @@ def test_a_corpus_is_of_the_kind_its_source_names() -> None:
 
 
 CORPUS = {
-    "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 0, "n_words": 31, "zipf": 0.0,
+    "source": "synthetic", "name": "synthetic", "validation_share": 0.0, "seed": 0, "n_words": 31, "zipf": 0.0,
     "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,

@@ -71,7 +71,7 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, the
         "n_layers": LAYERS,
         "n_heads": HEADS,
         "d_head": WIDTH,
-        "d_model": Bound(1, 65_536, "dimensions"),
+        "d_model": Bound(2, 65_536, "dimensions"),
         "embedding_std": Bound(1e-6, 1000),
         "n_ctx": Bound(8, 65_536, "tokens"),
     },

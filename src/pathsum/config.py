@@ -296,7 +296,7 @@ UNREAD: dict[str, dict[str, object]] = {  # synthetic models do not read these, 
         "eval_windows": 64,
         "resume_every_seconds": 20.0,
     },
-    "corpus": {"seed": 0, "validation_share": 0.0},
+    "corpus": {"name": "synthetic", "seed": 0, "validation_share": 0.0},
 }
 
 

@@ -326,6 +326,7 @@ def test_a_file_of_conf_that_cannot_be_read_is_named(
         ("train=null", "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section"),
         ("sweep.controls={}", "settings are merged, so {} changes nothing"),
         ("++hydra.job.chdir=true", "only pipelines.train reads Hydra's own settings"),
+        ("++cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
         ("cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
     ],
 )
@@ -432,20 +433,29 @@ WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        ("train=adamw", []),  # calibration reads the momentum
-        ("train=adamw calibrate.train.optimizer=adamw", [f"train.momentum = 0.95: {WITH_MUON}"]),
+        ("train=adamw train.momentum=0.4", []),  # calibration reads the momentum
+        ("train=adamw train.momentum=0.4 calibrate.train.optimizer=adamw", [f"train.momentum = 0.4: {WITH_MUON}"]),
         (
             "train=adamw ++sweep.by_layers.1.train.momentum=0.4",
             [f"sweep.by_layers.1.train.momentum: {WITH_MUON}"],
         ),
-        ("model.positions=none", []),  # the control with smeared keys reads their learning rate
+        ("model.positions=rotary train.lr_positions=0.2", []),  # a control with smeared keys reads it
+        (
+            "model.positions=rotary sweep.controls.smeared_two=null sweep.controls.clamped_previous=null "
+            "train.lr_positions=0.2",
+            [f"train.lr_positions = 0.2: {WITH_POSITIONS}"],
+        ),
         (
             "model.positions=none ++sweep.overrides.L1H4S2.train.lr_positions=0.1",
             [f"sweep.overrides.L1H4S2.train.lr_positions: {WITH_POSITIONS}"],
         ),
         (
-            "model.positions=none sweep.controls.smeared=null sweep.controls.smeared_two=null",
-            [f"train.lr_positions = 0.3: {WITH_POSITIONS}"],
+            "++calibrate.synthetic_models.bigrams.train.lr_attention=0.9",
+            ["calibrate.synthetic_models.bigrams.train.lr_attention: models without layers do not read it"],
+        ),
+        (
+            "++calibrate.synthetic_models.untrained.train.batch=2",
+            ["calibrate.synthetic_models.untrained.train.batch: untrained models do not read it"],
         ),
         ("train.curriculum_share=0.1", [f"train.curriculum_share = 0.1: {WITH_CURRICULUM}"]),
         ("train.curriculum_share=0.1 train.curriculum_tokens=40960", []),
@@ -454,7 +464,7 @@ WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
             [f"sweep.overrides.L1H4S2.train.curriculum_share: {WITH_CURRICULUM}"],
         ),
         (
-            "tracking.project=mine tracking.entity=me",
+            "tracking=none tracking.project=mine tracking.entity=me",
             [
                 f"tracking.{given}: W&B is off; tracking=wandb turns it on"
                 for given in ("project = mine", "entity = me")
@@ -680,10 +690,11 @@ def test_a_setting_of_another_file_than_the_chosen_one_is_named(tmp_path: Path) 
             "sweep.controls={a: {model: {d_head: 1, d_head: 2}}}",
             "model: {d_head: 1, d_head: 2}}}: expected different keys in braces, got d_head more than once",
         ),
+        ("++sweep.by_layers={1: {seed: 1}, 1.0: {seed: 2}}", "expected different keys in braces, got 1.0 more than"),
         ("sweep.controls=[{a: 1, a: 2}]", "expected different keys in braces, got a more than once"),
         ("sweep.by_layers={2: [1]}", "expected single settings, got several in braces; write ++sweep.by_layers.KEY="),
         ("sweep.by_layers.2=5", "sweep.by_layers.2: no such setting; known: 0 (++sweep.by_layers.2=… adds one)"),
-        ("~train", "~train: a section cannot be removed; expected single settings"),
+        ("~train", "~train: nothing that every run reads can be removed; expected KEY=VALUE"),
         ("=[1]", "=…: expected KEY=VALUE, with letters"),
         ("sweep=[widths,grid]", "sweep=[widths,grid]: expected the name of one file in conf/sweep/, got a list"),
         ("extract={a: 1}", "extract={a: 1}: expected the name of one file in conf/extract/, got a list or settings"),

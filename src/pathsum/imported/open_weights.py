@@ -40,7 +40,9 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except SafetensorError as error:
+    except (SafetensorError, OSError) as error:
+        if getattr(error, "filename", None):
+            raise
         raise ValueError(f"{path}: expected a whole safetensors file ({error}); copy or convert it again") from error
     if "pathsum" in metadata:
         _require_listed(path)

@@ -98,6 +98,19 @@ def test_a_damaged_copy_is_never_put_back(content: bytes, capsys: pytest.Capture
     assert (LOCK.read_text(), copied()) == (GOOD, GOOD)
 
 
+def test_a_link_that_leads_nowhere_is_removed_from_the_results() -> None:
+    """DVC would end with an error that it calls unexpected."""
+    for name in ("data/checked", "models/L1H2S0", "conf/profile"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).symlink_to("nowhere")
+    Path("data/whole").write_text("")
+    Path("data/link").symlink_to("whole")
+    mend()
+    left = [name for name in ("data/checked", "models/L1H2S0", "conf/profile") if Path(name).is_symlink()]
+    assert left == ["conf/profile"]  # which no stage makes
+    assert Path("data/link").is_symlink()
+
+
 def test_the_copy_follows_the_lock_file() -> None:
     """Even if it has fewer stages, as after `git checkout`, unless it is only the beginning of the copy."""
     more = GOOD.replace("stages:\n", "stages:\n  first:\n    cmd: a\n")

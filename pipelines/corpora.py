@@ -8,6 +8,7 @@ store of the project.
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 import re
 import shlex
@@ -166,6 +167,18 @@ def made(name: str, profile: dict[str, Any], jobs: str) -> bool:
     return done
 
 
+def require_files(named: dict[str, dict[str, Any]]) -> None:
+    """Raise ValueError if a pattern of a text that has not been read yet matches no file. Patterns with ** are left to
+    the stage tokenize, because looking through their folders can take long."""
+    for name, profile in named.items():
+        paths = [] if (SCRATCH / name / TOKENS).exists() else profile.get("corpus", {}).get("paths", [])
+        for path in paths:
+            if "**" not in path and not Path(path).exists() and not glob.glob(path):
+                raise ValueError(
+                    f"TEXT: {name}={path}: matches no file; check the pattern, or quote it if the shell expanded it"
+                )
+
+
 def sweep(given: argparse.Namespace) -> None:
     """Train and extract the models of every corpus, and write a row of verdicts for each.
 
@@ -174,6 +187,7 @@ def sweep(given: argparse.Namespace) -> None:
     repro.arguments(list(filter(None, [given.jobs])))  # refuses a wrong number before any work
     if not (named := corpora(given)):
         raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
+    require_files(named)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     with held(SCRATCH / "lock", repro.waiting):  # another call would replace the code in the copies
         failed = [name for name, profile in named.items() if not made(name, profile, given.jobs)]

@@ -40,6 +40,11 @@ def require_settings() -> None:
             why = error.strerror if isinstance(error, OSError) else error
             hint = "put it back" if path in ours else "correct or remove it"
             sys.exit(f"error: {path}: expected a file of DVC that can be read ({why}); {hint}")
+    try:
+        if site := os.environ.get("DVC_SITE_CACHE_DIR"):
+            Path(site).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"error: DVC_SITE_CACHE_DIR={site}: expected a folder that can be made ({error.strerror}); unset it")
 
 
 def parse_with_libyaml() -> None:

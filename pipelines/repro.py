@@ -274,6 +274,10 @@ def require_graph() -> None:
     settings = Path(".dvc/config").read_bytes() if Path(".dvc/config").is_file() else b""
     if not Path(".git").exists() and Path(".dvc").is_dir() and b"no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
+    for above, folders, names in os.walk("conf"):
+        for path in (Path(above, name) for name in (*folders, *names)):
+            if not path.exists():
+                raise ValueError(f"{path}: expected a file or folder, got a link to none; put it back")
     if not isinstance(section(params(), "cells"), dict):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it

@@ -33,7 +33,7 @@ HOW = ExtractConfig(
 
 def config(n_layers: int = 0, steps: int = 0, smeared_keys: bool = False, **corpus: object) -> SyntheticModelConfig:
     text = {
-        "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 0, "n_words": N_WORDS, "zipf": 0.0,
+        "source": "synthetic", "name": "synthetic", "validation_share": 0.0, "seed": 0, "n_words": N_WORDS, "zipf": 0.0,
         "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
         "repeat_share": 0.0,
         "words_per_document": N_CTX, "max_documents": 131,

@@ -112,6 +112,13 @@ def test_no_corpus_at_all_is_refused() -> None:
         sweep(arguments(["--only"]))
 
 
+def test_a_text_without_files_is_refused_before_any_corpus_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(module, "made", lambda *_: pytest.fail("a corpus was made"))
+    with pytest.raises(ValueError, match=r"TEXT: a=.*docs/\*\.nope: matches no file; check the pattern"):
+        sweep(arguments(["--text", "b=docs/*.md a=docs/*.nope"]))
+
+
 def test_a_copy_of_a_project_that_was_moved_finds_its_run_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,9 +184,11 @@ def test_each_corpus_has_a_row_of_its_own_results_and_one_that_fails_stops_no_ot
     monkeypatch.setattr(module, "read_results", lambda folder: made[folder.name])
     monkeypatch.setattr(module, "held", lambda path, busy: nullcontext(locks.append(path)))
     with pytest.raises(ValueError, match="no verdicts on b, whose errors are above"):
-        module.sweep(arguments(["--text", "a=1.txt b=2.txt c=3.txt", "--only"]))
+        module.sweep(arguments(["--text", "a=Makefile b=README.md c=LICENSE", "--only"]))
     assert locks == [tmp_path / "scratch" / "lock"]  # two calls would replace each other's copies
-    assert [corpus["paths"] for corpus in prepared.values()] == [[str(ROOT / f"{n}.txt")] for n in (1, 2, 3)]
+    assert [corpus["paths"] for corpus in prepared.values()] == [
+        [str(ROOT / n)] for n in ("Makefile", "README.md", "LICENSE")
+    ]
     assert {name: r["onsets"] for name, r in read(tmp_path).items()} == {"a": "2 of 2", "c": "0 of 2"}
 
 

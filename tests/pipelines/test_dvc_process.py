@@ -153,6 +153,16 @@ def test_a_file_of_dvc_that_it_cannot_read_is_named(tmp_path: Path, path: str, c
     assert re.fullmatch(said, told.stderr)
 
 
+def test_a_site_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    env = _project(tmp_path) | {"DVC_SITE_CACHE_DIR": str(tmp_path / "dvc.yaml" / "x")}
+    told = _status(tmp_path, env)
+    assert told.returncode == 1
+    said = (
+        f"error: DVC_SITE_CACHE_DIR={tmp_path}/dvc.yaml/x: expected a folder that can be made (Not a directory); unset"
+    )
+    assert told.stderr.startswith(said)
+
+
 def test_settings_of_dvc_that_contradict_each_other_are_said_to_be_settings(tmp_path: Path) -> None:
     env = _project(tmp_path)
     (tmp_path / ".dvc" / "config.local").write_text("[cache]\nlocal = nope")

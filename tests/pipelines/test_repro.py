@@ -67,6 +67,13 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(
         repro.require_graph()
 
 
+def test_a_link_to_nothing_in_conf_is_named_before_any_work(project: Path) -> None:
+    (project / "conf").mkdir()
+    (project / "conf" / "profile").symlink_to("nowhere")
+    with pytest.raises(ValueError, match="conf/profile: expected a file or folder, got a link to none; put it back"):
+        repro.require_graph()
+
+
 @pytest.mark.usefixtures("project")
 def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for of, option, unit, least, what in repro.LIMITS:

@@ -5,7 +5,7 @@ The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths
 
 import signal
 
-_blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits for the end of these imports
+_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits for the end of these imports
 
 import os  # noqa: E402
 import sys  # noqa: E402
@@ -13,16 +13,16 @@ from multiprocessing import current_process  # noqa: E402
 
 from pipelines.interrupts import end_with_parent, listen  # noqa: E402
 
-signal.pthread_sigmask(signal.SIG_SETMASK, _blocked)
-
 # OpenMP reads this setting when torch loads. Without it, waiting threads keep their cores busy, which slows training if
 # other processes need these cores: 1.5k instead of 11k tokens/s next to three busy processes. On an idle machine the
 # setting makes no difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if sys.argv[0] == "-m":  # python -m pipelines.NAME: this package is imported before the command
-    listen()
+    listen(_mask)
     if "DVC_STAGE" in os.environ:
         end_with_parent()  # if DVC is killed, its stages end too, so that they do not write files of the next run
-elif current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # workers that wait for more work
-    end_with_parent()
+else:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _mask)
+    if current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # workers that wait for more work
+        end_with_parent()

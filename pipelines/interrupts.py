@@ -11,7 +11,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import current_process, parent_process, resource_tracker
 from types import FrameType
@@ -20,14 +20,14 @@ PARENT = "PATHSUM_PARENT"  # environment variable: id of the process that starts
 INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 
 
-def listen() -> None:
+def listen(mask: Collection[int]) -> None:
     """From now on, end this process at an interrupt (SIGINT), even during an import or a long call of a library.
 
     The signal is blocked in this process and in all that it starts, and one thread waits for it. If the signal was
-    blocked or ignored before, no thread waits: the command that started this process handles it.
+    ignored, or blocked by ``mask``, the signal mask that this process began with, no thread waits: the command that
+    started this process handles it.
     """
-    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    if not blocked and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.SIGINT not in mask and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)  # multiprocessing lifts the block of the main thread
         threading.Thread(target=lambda: _end(signal.sigwait({signal.SIGINT}), None), daemon=True).start()
 

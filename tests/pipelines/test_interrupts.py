@@ -77,6 +77,20 @@ def test_an_interrupt_ends_the_command_and_its_children(body: str, signalled: ob
     assert ended(child)
 
 
+def test_an_interrupt_during_the_first_imports_of_a_command_prints_no_traceback() -> None:
+    interrupted = (
+        "import builtins, os, signal, sys, time; sys.argv[0] = '-m'; load = builtins.__import__\n"
+        "def interrupt(name, *rest):\n"
+        "    if name == 'multiprocessing': os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return load(name, *rest)\n"
+        "builtins.__import__ = interrupt\n"
+        "import pipelines; time.sleep(99)"
+    )
+    command = start(interrupted)
+    assert command.communicate(timeout=60)[1] == SAID
+    assert command.returncode == INTERRUPTED
+
+
 def test_a_command_that_another_one_has_started_leaves_the_interrupt_to_it() -> None:
     inner = AS_COMMAND + "print(1, flush=True); time.sleep(99)"
     command = start(AS_COMMAND + f"subprocess.run([{sys.executable!r}, '-c', {inner!r}])")

@@ -315,8 +315,8 @@ READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ..
         "only models with train.curriculum_tokens above 0 read it",
     ),
 )
-USUAL: dict[str, dict[str, Any]] = {  # what conf/ gives: no line if no model reads it
-    "train": {"momentum": 0.95, "lr_positions": 0.3, "curriculum_share": 0.05},
+USUAL: dict[str, dict[str, Any]] = {  # what conf/ gives, or None: of any other value, a line if no model reads it
+    "train": {"momentum": None, "lr_positions": 0.3, "curriculum_share": 0.05},
     "tracking": {"project": "pathsum", "group": "default", "entity": ""},
 }
 

@@ -68,7 +68,7 @@ CAUGHT = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OS
 def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf in the block into a ValueError that says what is wrong with ``overrides``
     or conf/."""
-    _require_one_file_each(overrides)
+    _refuse_what_would_be_ignored(overrides)
     try:
         yield
     except CAUGHT as error:
@@ -90,7 +90,7 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
 
 
-def _require_one_file_each(overrides: Sequence[str]) -> None:
+def _refuse_what_would_be_ignored(overrides: Sequence[str]) -> None:
     """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or if
     braces hold ``???``, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last."""
     for override in overrides:

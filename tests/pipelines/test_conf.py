@@ -433,7 +433,8 @@ WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        ("train=adamw train.momentum=0.4", []),  # calibration reads the momentum
+        ("train=adamw", []),  # calibration reads the momentum
+        ("train=adamw calibrate.train.optimizer=adamw", [f"train.momentum = 0.95: {WITH_MUON}"]),
         ("train=adamw train.momentum=0.4 calibrate.train.optimizer=adamw", [f"train.momentum = 0.4: {WITH_MUON}"]),
         (
             "train=adamw ++sweep.by_layers.1.train.momentum=0.4",

@@ -7,7 +7,7 @@
   const tokenizer = new Tokenizer(packed);
   const blocks = new Map([...document.querySelectorAll("script[data-lab]")].map((b) => [b.dataset.lab, b]));
   const deepest = [...blocks.keys()].at(-1);
-  const models = new Map();
+  const models = new Map(); // promises, by name
   const BLOCK = 24; // random tokens, twice
   const MODES = {
     "": "as trained",
@@ -19,13 +19,23 @@
   const FRESH = { head: "", token: 0, key: null, target: null, modes: {}, cuts: [] };
   let state = { ...FRESH, model: deepest, text: null, seed: 1 };
   let model, intact, run; // run: with the interventions of the state
+  let latest; // of the runs without
 
-  async function load(name) {
-    if (!models.has(name)) {
-      const about = JSON.parse(blocks.get(name).textContent);
-      models.set(name, new Model(about, await readHalves(about.numbers)));
-    }
+  // Each model is unpacked once, however many ask for it meanwhile.
+  function load(name) {
+    if (!models.has(name)) models.set(name, unpackModel(name));
     return models.get(name);
+  }
+
+  async function unpackModel(name) {
+    const about = JSON.parse(blocks.get(name).textContent);
+    return new Model(about, await readHalves(about.numbers));
+  }
+
+  // The run without interventions. The latest one is kept: the presets read it before it is drawn.
+  function runIntact(model, tokens) {
+    if (latest?.model !== model || String(latest.tokens) !== String(tokens)) latest = new Run(model, tokens);
+    return latest;
   }
 
   // ---- state ----
@@ -40,7 +50,7 @@
     const read = random ? tokenizer.randomTwice(state.seed, blockOf(model)) : [0, ...tokenizer.encode(state.text)];
     const tokens = read.slice(0, model.n_ctx);
     repair(tokens);
-    if (intact?.model !== model || String(intact.tokens) !== String(tokens)) intact = new Run(model, tokens);
+    intact = runIntact(model, tokens);
     run = changed() ? new Run(model, tokens, state.modes, state.cuts) : intact;
     draw(read.length);
   }
@@ -80,7 +90,7 @@
 
   function bestCopied(shown, seed) {
     const block = blockOf(shown);
-    const second = new Run(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
+    const second = runIntact(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
     return { head: shown.induction ?? "", token: block + second.indexOf(Math.min(...second)) };
   }
 

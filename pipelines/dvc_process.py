@@ -5,16 +5,19 @@ Stages use the interpreter of this process, even if its virtual environment is n
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipelines.interrupts import PARENT, end_with_parent
 from pipelines.paths import FULL, unprintable
 
+OURS = (Path(".dvc/config"), Path(".dvcignore"))  # in git
 LOCAL = Path(".dvc/config.local")
 WRONG_SETTINGS = 251  # exit code of DVC
 
@@ -23,28 +26,53 @@ if TYPE_CHECKING:
 
 
 def require_settings() -> None:
-    """Exit with a message that names the file if DVC cannot read .dvcignore or one of its files of settings."""
-    from dvc.config import Config, ConfigError, get_compiled_schema
+    """Exit with a message that names the file if DVC cannot read .dvcignore or one of its files of settings.
+
+    The files are judged together: a remote may have its address in one and its key in another.
+    """
+    from dvc.config import Config, ConfigError, get_compiled_schema, merge
     from dvc.dirs import global_config_dir, system_config_dir
     from voluptuous import Invalid
 
-    ours = (Path(".dvc/config"), Path(".dvcignore"))
-    for path in (*ours, *(Path(folder, "config") for folder in (global_config_dir(), system_config_dir())), LOCAL):
+    settings = {}  # by file; later files overrule earlier ones
+    for path in (*(Path(folder, "config") for folder in (system_config_dir(), global_config_dir())), *OURS, LOCAL):
         try:
             _ = path.read_text(encoding="utf-8")
             if path.name != ".dvcignore":
-                get_compiled_schema()(Config.load_file(path))
+                settings[path] = Config.load_file(path)
         except FileNotFoundError:
             continue
-        except (OSError, UnicodeDecodeError, ConfigError, Invalid) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            hint = "put it back" if path in ours else "correct or remove it"
-            sys.exit(f"error: {path}: expected a file of DVC that can be read ({why}); {hint}")
+        except (OSError, UnicodeDecodeError, ConfigError) as error:
+            _refuse(path, error.strerror if isinstance(error, OSError) else error)
+    together: dict[str, Any] = {}
+    for part in settings.values():
+        merge(together, copy.deepcopy(part))
+    try:
+        get_compiled_schema()(together)
+    except Invalid as error:
+        _refuse(max(reversed(settings), key=lambda path: _depth(settings[path], error.path)), error)
     try:
         if site := os.environ.get("DVC_SITE_CACHE_DIR"):
             Path(site).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         sys.exit(f"error: DVC_SITE_CACHE_DIR={site}: expected a folder that can be made ({error.strerror}); unset it")
+
+
+def _depth(settings: Mapping[str, Any], keys: Sequence[Any]) -> int:
+    """Return how many of the nested keys the settings have, from the first."""
+    depth = 0
+    inner: Any = settings
+    for key in keys:
+        if not isinstance(inner, Mapping) or key not in inner:
+            break
+        inner = inner[key]
+        depth += 1
+    return depth
+
+
+def _refuse(path: Path, why: object) -> NoReturn:
+    hint = "put it back" if path in OURS else "correct or remove it"
+    sys.exit(f"error: {path}: expected a file of DVC that can be read ({why}); {hint}")
 
 
 def parse_with_libyaml() -> None:

@@ -153,6 +153,37 @@ def test_a_file_of_dvc_that_it_cannot_read_is_named(tmp_path: Path, path: str, c
     assert re.fullmatch(said, told.stderr)
 
 
+REMOTE = "['remote \"store\"']\n"
+
+
+@pytest.mark.parametrize("secret", [".dvc/config.local", "GLOBAL/config"])
+def test_a_remote_may_have_its_key_in_another_file(tmp_path: Path, secret: str) -> None:
+    """`dvc remote modify --local` writes such files, as does --global."""
+    env = _project(tmp_path)
+    (tmp_path / secret).parent.mkdir(exist_ok=True)
+    (tmp_path / secret).write_text(f"{REMOTE}    keyfile = id\n")
+    told = _status(tmp_path, env)
+    alone = f"error: .*{secret.split('/')[1]}: .*expected 'url' for dictionary value .*; correct or remove it\n"
+    assert told.returncode == 1
+    assert re.fullmatch(alone, told.stderr)
+    (tmp_path / ".dvc" / "config").write_text(f"[core]\n    no_scm = True\n{REMOTE}    url = ssh://host/store\n")
+    told = _status(tmp_path, env)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_the_file_with_the_wrong_setting_is_named_among_several(tmp_path: Path) -> None:
+    env = _project(tmp_path)
+    (tmp_path / ".dvc" / "config").write_text(
+        f"[core]\n    no_scm = True\n{REMOTE}    url = ssh://host/store\n    port = ten\n"
+    )
+    (tmp_path / ".dvc" / "config.local").write_text(f"{REMOTE}    keyfile = id\n")
+    told = _status(tmp_path, env)
+    assert told.returncode == 1
+    assert re.fullmatch(r"error: \.dvc/config: .*\['port'\]\); put it back\n", told.stderr)
+    (tmp_path / ".dvc" / "config.local").write_text(f"{REMOTE}    port = 22\n")  # overrules it
+    assert _status(tmp_path, env).returncode == 0
+
+
 def test_a_site_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     env = _project(tmp_path) | {"DVC_SITE_CACHE_DIR": str(tmp_path / "dvc.yaml" / "x")}
     told = _status(tmp_path, env)

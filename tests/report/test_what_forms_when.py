@@ -6,7 +6,10 @@ import dataclasses
 
 from pathsum.claims.formation import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
+from pathsum.claims.registry import claims
 from pathsum.records.formation import ChangePointRow
+from pathsum.records.results import Results
+from pathsum.report.chapters import learning
 from pathsum.report.themes.formation import formation, section, sequence
 from tests.report import synthetic
 
@@ -54,6 +57,28 @@ def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
     told = section(dataclasses.replace(WORKS, cells=early), {}).paragraphs[2]
     assert "an evaluation lies between the two in 4 of these." in told
     assert "formation does not follow the order of the mechanism" in told
+
+
+def test_a_loss_drop_that_rises_first_is_told_in_the_chapter() -> None:
+    """Guards against saying only in the appendix what the second paper's readers ask first."""
+
+    def told(results: Results) -> str:
+        judged = {name: judge(claim, results) for name, claim in claims().items()}
+        return learning.chapter(results, {}, judged).paragraphs[0]
+
+    assert "rises before" not in told(WORKS)
+    early = {
+        name: c.having(
+            changes=[
+                dataclasses.replace(r, tokens_seen=2_900_000) if r.quantity == "loss_drop_nats" else r
+                for r in c.rows(ChangePointRow)
+            ]
+        )
+        for name, c in WORKS.cells.items()
+        if name != "L2H4S0"
+    }
+    said = told(dataclasses.replace(WORKS, cells=WORKS.cells | early))
+    assert "In 3 of 4, the loss drop rises before prefix matching." in said
 
 
 def test_without_two_layers_nothing_is_drawn() -> None:

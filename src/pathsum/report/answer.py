@@ -104,9 +104,9 @@ def _two(results: Results) -> str:
     gain = f", against {span(one)} with one layer" if one else ""
     drops = span([c.summary.in_context_loss_drop_nats for c in cells])
     return (
-        f"Two layers form induction heads in {len(onsets)} of {plural(len(cells), 'model')}, with onset after "
-        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching reaches {scores}, and within a window "
-        f"the loss falls by {drops} nats per token from early to late tokens{gain}."
+        f"Two layers form induction heads in {len(onsets)} of {plural(len(cells), 'model')}, after "
+        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching ends at {scores}, and within a window "
+        f"the loss falls by {drops} nats from early to late tokens{gain}."
     )
 
 

@@ -26,7 +26,7 @@ from pathsum.report.themes.calibration import marked
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
     "A claim is reproduced if all its models pass, partly if some do. Numbers: medians with ranges over models (not "
-    "confidence intervals). Chance is the value without the effect. n: sample size per model."
+    "confidence intervals). Chance: value without the effect (–: none). n: sample size per model."
 )
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",

@@ -43,8 +43,18 @@ def _onset(results: Results, coincides: ClaimResult) -> str:
     )
     return (
         f"Induction heads form in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
-        f"one layer; the median onset is {median} tokens ({first} to {last}).{with_it}{_bends(results)}"
+        f"one layer; the median onset is {median} tokens ({first} to {last}).{with_it}{_drops_first(results)}"
+        f"{_bends(results)}"
     )
+
+
+def _drops_first(results: Results) -> str:
+    """State in how many models with induction the loss drop rises before prefix matching; empty if in none."""
+    lags = formation.lags_of(results.with_layers(2), "loss_drop_nats")
+    earlier = sum(lag < 0 for lag in lags)
+    if not earlier:
+        return ""
+    return f" In {earlier} of {len(lags)}, the loss drop rises before prefix matching."
 
 
 def _bends(results: Results) -> str:
@@ -56,7 +66,7 @@ def _bends(results: Results) -> str:
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     marks = rest == 0 and bent == len(formed)
     return (
-        f" A bend fitted to each loss curve steepens it in {bent} of {len(formed)} models with induction and in "
+        f" A fitted bend steepens the loss curve in {bent} of {len(formed)} models with induction and in "
         f"{rest} of {len(others)} without: it {'marks' if marks else 'does not mark'} the phase change."
     )
 
@@ -78,7 +88,7 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
     unsure = sum(map(undecided, results.with_layers(2)))
     return (
-        f"Ablating all induction heads removes {span(shares)} of the in-context loss drop (zero "
-        f"or resample, whichever removes less){more}. But in {unsure} of {plural(len(shares), 'model')} the 95 % "
+        f"Ablating all induction heads removes {span(shares)} of the in-context loss drop (the "
+        f"smaller of zero and resample){more}. But in {unsure} of {plural(len(shares), 'model')} the 95 % "
         f"interval includes {MOST}, the share needed."
     )

@@ -54,23 +54,29 @@ def section(results: Results, figures: Figures) -> Section:
     return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
 
 
+def lags_of(cells: Sequence[Cell], quantity: str) -> list[float]:
+    """Return by how many millions of tokens ``quantity`` rises after prefix matching (negative: before it), in each
+    model in which both rise."""
+    return [
+        (change.tokens_seen - matching.tokens_seen) / 1e6
+        for c in cells
+        if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
+    ]
+
+
 def _order(cells: Sequence[Cell]) -> str:
     """State how much earlier or later than prefix matching each quantity rises in the same model."""
-    lags_of = []
+    parts = []
     for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
-        lags = [
-            (change.tokens_seen - matching.tokens_seen) / 1e6
-            for c in cells
-            if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
-        ]
+        lags = lags_of(cells, quantity)
         if lags:
             before = f"{sum(lag < 0 for lag in lags)} of {plural(len(lags), 'model')}"
-            lags_of.append(f"{QUANTITIES[quantity]} earlier in {before} ({span(lags)} M tokens)")
-    if not lags_of:
+            parts.append(f"{QUANTITIES[quantity]} earlier in {before} ({span(lags)} M tokens)")
+    if not parts:
         return ""
     return (
         "Time of each rise relative to the rise of prefix matching in the same model (negative: earlier; range over "
-        f"models): {'; '.join(lags_of)}."
+        f"models): {'; '.join(parts)}."
     )
 
 

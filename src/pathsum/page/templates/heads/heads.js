@@ -80,9 +80,9 @@
       card.push(make("p", `Without it (resample ablation): second copy ${interval(second, 2)}, text ${interval(text, 3)} nats per token.`));
     }
     if (head.examples.length) {
-      const line = make("p", "Confirmed skip-trigrams, source … destination → output: ");
-      head.examples.forEach(([source, destination, out], i) =>
-        line.append(i ? "; " : "", make("code", source), " … ", make("code", destination), " → ", make("code", out)),
+      const line = make("p", "Confirmed skip-trigrams, source … destination → output:");
+      head.examples.forEach(([source, destination, out]) =>
+        line.append(make("br"), make("code", source), " … ", make("code", destination), " → ", make("code", out)),
       );
       card.push(line);
     }

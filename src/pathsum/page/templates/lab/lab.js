@@ -210,7 +210,7 @@
     const cut = length > model.n_ctx ? ` Only the first ${model.n_ctx - 1} tokens are read.` : "";
     const guess = nats(Math.log(tokenizer.words.length));
     const none = "No text: the model sees the beginning of a sequence alone.";
-    $("summary").textContent = n ? `Mean loss per token: ${said.join("; ")}; a uniform guess among all ${tokenizer.words.length.toLocaleString("en")} tokens ${guess}.${cut}` : none;
+    $("summary").textContent = n ? `Mean loss per token: ${said.join("; ")} (a uniform guess among all ${tokenizer.words.length.toLocaleString("en")} tokens: ${guess}).${cut}` : none;
   }
 
   function drawTokens() {

@@ -195,7 +195,7 @@ def test_an_empty_path_is_not_the_current_folder() -> None:
 
 def reachable(monkeypatch: pytest.MonkeyPatch, *texts: Any) -> Iterator[str]:
     stub_hub(monkeypatch, [{"text": text} for text in texts])
-    monkeypatch.setattr("pathsum.corpora.hub._require_hub", lambda dataset: None)
+    monkeypatch.setattr("pathsum.corpora.hub._unreachable", lambda: None)
     return documents(HUB)
 
 

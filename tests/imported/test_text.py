@@ -162,12 +162,34 @@ def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(
         local_or_hub("owner/name", "model.safetensors")
 
 
-def test_a_hub_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("unreachable", "why"), [(OSError("no network"), "no network"), (None, "no entry")])
+def test_a_hub_that_does_not_answer_is_said_so(
+    monkeypatch: pytest.MonkeyPatch, unreachable: OSError | None, why: str
+) -> None:
+    """Without an answer, only files of an earlier download are looked for: the library would try for 25 s."""
     import huggingface_hub
 
-    def unreachable(*_: object, **__: object) -> str:
-        raise huggingface_hub.errors.LocalEntryNotFoundError("no connection")
+    asked = []
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    with pytest.raises(ConnectionError, match="no such local file, and the hub gave no answer .no connection"):
+    def download(*_: object, local_files_only: bool, **__: object) -> str:
+        asked.append(local_files_only)
+        raise huggingface_hub.errors.LocalEntryNotFoundError("no entry")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr("pathsum.corpora.hub._unreachable", lambda: unreachable)
+    with pytest.raises(ConnectionError, match=rf"no such local file, and the hub gave no answer \({why}\); check"):
         local_or_hub("owner/name", "model.safetensors")
+    assert asked == [unreachable is not None]
+
+
+def test_a_file_downloaded_before_needs_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub
+
+    stored = tmp_path / "models--owner--name" / "snapshots" / "0123abc"
+    stored.mkdir(parents=True)
+    (stored / "config.json").write_text("{}")
+    (tmp_path / "models--owner--name" / "refs").mkdir()
+    (tmp_path / "models--owner--name" / "refs" / "main").write_text("0123abc")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("pathsum.corpora.hub._unreachable", lambda: OSError("no network"))
+    assert local_or_hub("owner/name", "config.json") == stored / "config.json"

@@ -28,7 +28,12 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
         "corpus=hub expects the package `datasets`, which is not installed; run `pip install 'pathsum[hub]'`, or use "
         "local files with `corpus=text`",
     )
-    _require_hub(config.dataset)
+    if error := _unreachable():
+        raise ConnectionError(
+            f"corpus=hub expects to reach {_endpoint()} for {config.dataset}, got no answer within {HUB_TIMEOUT} s "
+            f"({error}); check the network (HF_ENDPOINT names a mirror), or use local files: `corpus=text "
+            "corpus.paths=[FILES]`"
+        ) from error
     try:
         rows = datasets.load_dataset(config.dataset, config.subset or None, split=config.split, streaming=True)
     except (FileNotFoundError, ValueError, RuntimeError) as error:
@@ -58,9 +63,10 @@ def local_or_hub(named: str, *wanted: str) -> Path:
 
     ``named`` is a path or a hub id ``owner/name``. It is a hub id if it has exactly one slash, is no existing path,
     does not begin with a slash, "." or "~", and does not end in one of SUFFIXES. For a hub id, all files ``wanted`` are
-    downloaded and the path of the first is returned. No downloaded code is run. Raises ModuleNotFoundError if
-    ``huggingface_hub`` is missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the
-    hub cannot be reached or refuses the request.
+    downloaded and the path of the first is returned; without an answer of the hub within HUB_TIMEOUT seconds, they must
+    have been downloaded before. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is
+    missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the hub cannot be reached
+    or refuses the request.
     """
     path = Path(named).expanduser()
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):
@@ -71,8 +77,10 @@ def local_or_hub(named: str, *wanted: str) -> Path:
         "huggingface_hub`, or give a local file",
     )
     errors: Any = importlib.import_module("huggingface_hub.errors")
+    unreachable = _unreachable()
+    options = {"etag_timeout": HUB_TIMEOUT, "local_files_only": unreachable is not None}
     try:
-        found = [hub.hf_hub_download(named, file, etag_timeout=HUB_TIMEOUT) for file in wanted]
+        found = [hub.hf_hub_download(named, file, **options) for file in wanted]
     except (errors.RepositoryNotFoundError, errors.RemoteEntryNotFoundError) as error:
         raise FileNotFoundError(
             f"{named}: expected a hub repository with {' and '.join(wanted)}, got: {error}; if it has a pickle "
@@ -80,7 +88,8 @@ def local_or_hub(named: str, *wanted: str) -> Path:
         ) from error
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         raise ConnectionError(
-            f"{named}: no such local file, and the hub gave no answer ({error}); check the path or the network"
+            f"{named}: no such local file, and the hub gave no answer ({unreachable or error}); check the path or the "
+            "network"
         ) from error
     return Path(found[0])
 
@@ -93,19 +102,19 @@ def _package(name: str, complaint: str) -> Any:
         raise ModuleNotFoundError(complaint) from error
 
 
-def _require_hub(dataset: str) -> None:
-    """Raise ConnectionError within HUB_TIMEOUT seconds if the hub cannot be reached. Any HTTP answer counts as
-    reachable.
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
-    The library itself would retry for most of a minute.
+
+def _unreachable() -> OSError | None:
+    """Return why the hub does not answer within HUB_TIMEOUT seconds, or None if it does. Any HTTP answer counts.
+
+    The libraries themselves would try again for half a minute.
     """
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
-        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=HUB_TIMEOUT).close()
+        urllib.request.urlopen(urllib.request.Request(_endpoint(), method="HEAD"), timeout=HUB_TIMEOUT).close()
     except urllib.error.HTTPError as error:
         error.close()
     except OSError as error:
-        raise ConnectionError(
-            f"corpus=hub expects to reach {endpoint} for {dataset}, got no answer within {HUB_TIMEOUT} s ({error}); "
-            "check the network (HF_ENDPOINT names a mirror), or use local files: `corpus=text corpus.paths=[FILES]`"
-        ) from error
+        return error
+    return None

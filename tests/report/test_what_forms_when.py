@@ -8,7 +8,6 @@ from pathsum.claims.formation import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.claims.registry import claims
 from pathsum.records.formation import ChangePointRow
-from pathsum.records.results import Results
 from pathsum.report.chapters import learning
 from pathsum.report.themes.formation import formation, section, sequence
 from tests.report import synthetic
@@ -59,26 +58,30 @@ def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
     assert "formation does not follow the order of the mechanism" in told
 
 
-def test_a_loss_drop_that_rises_first_is_told_in_the_chapter() -> None:
-    """Guards against saying only in the appendix what the second paper's readers ask first."""
+def test_the_chapter_says_where_intervals_do_not_order_loss_drop_and_matching() -> None:
+    """Guards against an order of two dates whose intervals overlap."""
 
-    def told(results: Results) -> str:
+    def told(low: int | None, high: int | None) -> str:
+        cells = {
+            name: c.having(
+                changes=[
+                    dataclasses.replace(r, low_documents=low, high_documents=high)
+                    if r.quantity == "loss_drop_nats" and name != "L2H4S0"
+                    else r
+                    for r in c.rows(ChangePointRow)
+                ]
+            )
+            for name, c in WORKS.cells.items()
+        }
+        results = dataclasses.replace(WORKS, cells=cells)
         judged = {name: judge(claim, results) for name, claim in claims().items()}
         return learning.chapter(results, {}, judged).paragraphs[0]
 
-    assert "rises before" not in told(WORKS)
-    early = {
-        name: c.having(
-            changes=[
-                dataclasses.replace(r, tokens_seen=2_900_000) if r.quantity == "loss_drop_nats" else r
-                for r in c.rows(ChangePointRow)
-            ]
-        )
-        for name, c in WORKS.cells.items()
-        if name != "L2H4S0"
-    }
-    said = told(dataclasses.replace(WORKS, cells=WORKS.cells | early))
-    assert "In 3 of 4, the loss drop rises before prefix matching." in said
+    date = next(r for r in WORKS.cells["L2H2S0"].rows(ChangePointRow) if r.quantity == "prefix_matching").tokens_seen
+    others = "intervals leave open whether the loss drop rises before prefix matching."
+    assert f"In 4 of 4, {others}" in told(date - 500_000, date + 500_000)
+    assert f"In 1 of 4, {others}" in told(date + 5_000_000, date + 6_000_000)
+    assert f"In 4 of 4, {others}" in told(None, None)  # between the same two evaluations
 
 
 def test_without_two_layers_nothing_is_drawn() -> None:

@@ -44,8 +44,10 @@ def setup(results: Results) -> str:
     grid, about = [c.summary for c in results.cells.values()], results.provenance
     heads = sorted({s.n_heads for s in grid if s.n_layers})
     seeds = ", ".join(str(seed) for seed in sorted({s.seed for s in grid}))
+    still = sum(not c.summary.tokens_seen for c in results.controls.values())
+    untrained = f" ({still} untrained)" if still else ""
     parts = (
-        f"{plural(len(grid), 'model')} and {plural(len(results.controls), 'control')}",
+        f"{plural(len(grid), 'model')}, {plural(len(results.controls), 'control')}{untrained}",
         f"{span([s.n_layers for s in grid], 0)} layers of {', '.join(map(str, heads)) or 'no'} heads, d_model "
         f"{span([s.d_model for s in summaries], 0)}, seeds {seeds}",
         f"{corpus_name(results)}: {number(results.corpus.train_tokens)} training tokens, vocabulary "

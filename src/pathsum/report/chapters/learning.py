@@ -10,6 +10,7 @@ from pathsum.claims.formatting import millions, plural, span
 from pathsum.claims.joint_ablation import MOST, undecided
 from pathsum.claims.judging import REPRODUCED
 from pathsum.page.document import Section
+from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.theme import Figures, drawn
@@ -43,18 +44,33 @@ def _onset(results: Results, coincides: ClaimResult) -> str:
     )
     return (
         f"Induction heads form in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
-        f"one layer; the median onset is {median} tokens ({first} to {last}).{with_it}{_drops_first(results)}"
+        f"one layer; the median onset is {median} tokens ({first} to {last}).{with_it}{_undecided_order(results)}"
         f"{_bends(results)}"
     )
 
 
-def _drops_first(results: Results) -> str:
-    """State in how many models with induction the loss drop rises before prefix matching; empty if in none."""
-    lags = formation.lags_of(results.with_layers(2), "loss_drop_nats")
-    earlier = sum(lag < 0 for lag in lags)
-    if not earlier:
+def _undecided_order(results: Results) -> str:
+    """State in how many models the rises of loss drop and prefix matching have intervals that overlap; empty if in
+    none."""
+    both = [
+        (drop, matching)
+        for c in results.with_layers(2)
+        if (drop := change_of(c, "loss_drop_nats")) and (matching := change_of(c, "prefix_matching"))
+    ]
+    undecided = 0
+    for drop, matching in both:
+        (low, high), (first, last) = _interval(drop), _interval(matching)
+        undecided += low <= last and first <= high
+    if not undecided:
         return ""
-    return f" In {earlier} of {len(lags)}, the loss drop rises before prefix matching."
+    return f" In {undecided} of {len(both)}, intervals leave open whether the loss drop rises before prefix matching."
+
+
+def _interval(change: ChangePointRow) -> tuple[int, int]:
+    """Return the 95 % bootstrap interval, or, if there is none, the evaluations before and after."""
+    if change.low_documents is None or change.high_documents is None:
+        return change.low, change.high
+    return change.low_documents, change.high_documents
 
 
 def _bends(results: Results) -> str:
@@ -66,8 +82,8 @@ def _bends(results: Results) -> str:
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     marks = rest == 0 and bent == len(formed)
     return (
-        f" A fitted bend steepens the loss curve in {bent} of {len(formed)} models with induction and in "
-        f"{rest} of {len(others)} without: it {'marks' if marks else 'does not mark'} the phase change."
+        f" A fit finds a steepening of the loss in {bent} of {len(formed)} models with induction, {rest} of "
+        f"{len(others)} without: {'a' if marks else 'no'} mark of the phase change."
     )
 
 

@@ -45,11 +45,11 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak, sure = [detectors()[r.detector].name for r in rows if not trusted(r)], sum(map(certain, rows))
     text = (
-        "Detectors were tested on models of synthetic text with known rules. Precision and recall reach "
+        "Detectors were tested on synthetic text with known rules. Precision and recall reach "
         f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sure}, both intervals' lower "
         "ends do too."
     )
-    return f"{text} Below {TRUSTED}: {'; '.join(weak)}." if weak else text
+    return f"{text} Below {TRUSTED}: {', '.join(f'“{name}”' for name in weak)}." if weak else text
 
 
 def _agreement(results: Results) -> str:

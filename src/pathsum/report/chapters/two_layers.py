@@ -89,5 +89,5 @@ def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     removed = span([1 - share for known in left for share in known])
     unclean = any(share < LEFT for known in left for share in known)
-    what = f"cutting all other heads' edges{' also' * unclean} removes {removed} ({plural(len(left), 'model')})"
+    what = f"cutting all other heads' edges{' also' * unclean} removes {removed} of it ({plural(len(left), 'model')})"
     return f" {'The control is not clean:' if unclean else 'As a control,'} {what}." if left else ""

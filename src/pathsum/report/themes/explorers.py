@@ -13,7 +13,7 @@ TITLE = "Circuits of single tokens"
 TEXT = (
     "OV: the outputs that a head raises when it attends to the token, without the final norm. QK: the destinations "
     "that attend most to the token, without positions. In later layers, both ignore earlier heads. Direct path: next "
-    "tokens by W_U W_E, beside the corpus. Values: above the mean over outputs (OV) or a query's keys (QK)."
+    "tokens by W_U W_E. Values: above the mean over outputs (OV) or a query's keys (QK)."
 )
 
 

@@ -54,29 +54,23 @@ def section(results: Results, figures: Figures) -> Section:
     return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
 
 
-def lags_of(cells: Sequence[Cell], quantity: str) -> list[float]:
-    """Return by how many millions of tokens ``quantity`` rises after prefix matching (negative: before it), in each
-    model in which both rise."""
-    return [
-        (change.tokens_seen - matching.tokens_seen) / 1e6
-        for c in cells
-        if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
-    ]
-
-
 def _order(cells: Sequence[Cell]) -> str:
     """State how much earlier or later than prefix matching each quantity rises in the same model."""
-    parts = []
+    lags_of = []
     for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
-        lags = lags_of(cells, quantity)
+        lags = [
+            (change.tokens_seen - matching.tokens_seen) / 1e6
+            for c in cells
+            if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
+        ]
         if lags:
             before = f"{sum(lag < 0 for lag in lags)} of {plural(len(lags), 'model')}"
-            parts.append(f"{QUANTITIES[quantity]} earlier in {before} ({span(lags)} M tokens)")
-    if not parts:
+            lags_of.append(f"{QUANTITIES[quantity]} earlier in {before} ({span(lags)} M tokens)")
+    if not lags_of:
         return ""
     return (
         "Time of each rise relative to the rise of prefix matching in the same model (negative: earlier; range over "
-        f"models): {'; '.join(parts)}."
+        f"models): {'; '.join(lags_of)}."
     )
 
 

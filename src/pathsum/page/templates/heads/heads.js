@@ -77,7 +77,7 @@
     card.push(make("p", `Scores: ${always}.${scores.length ? ` Its labels rest on: ${scores.join("; ")}.` : ""}`));
     if (head.cost) {
       const { second, text } = head.cost;
-      card.push(make("p", `Without it (resample ablation): second copy ${interval(second, 2)}, text ${interval(text, 3)} nats per token.`));
+      card.push(make("p", `Loss without it (resample ablation), nats per token: second copy ${interval(second, 2)}, text ${interval(text, 3)}.`));
     }
     if (head.examples.length) {
       const line = make("p", "Confirmed skip-trigrams, source … destination → output:");

@@ -178,7 +178,7 @@ def _absent_sections(values: dict[str, Any]) -> list[str]:
     """Return a complaint for each section that params.yaml lacks, or that does not hold settings by name."""
     return [
         f"{name}: expected {'a number' if name == 'seed' else 'settings by name'}, got "
-        f"{values.get(name, 'nothing')!r}; run `make params`"
+        f"{values.get(name, 'nothing')!r}; correct it in conf/ and run `make params`"
         for name in SECTIONS
         if name not in values or (name != "seed" and not isinstance(values[name], dict))
     ]

@@ -229,7 +229,13 @@ def _unknown_key(path: str) -> str:
         if key not in known:
             groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
             adds = f" (++{path}=… adds one)" if above.startswith(("sweep.", "calibrate.synthetic_models.")) else ""
-            return above + unknown(key, {*known, *groups}) + adds
+            inner = [
+                f"{section}.{key}" for section in known if isinstance(known[section], dict) and key in known[section]
+            ]
+            if inner and not above:
+                return f"{key}: no such setting; did you mean {inner[0]}?"
+            other = "; other kinds of corpora have other settings, chosen by corpus=NAME" if above == "corpus." else ""
+            return above + unknown(key, {*known, *groups}) + adds + other
         known, above = known[key], f"{above}{key}."
     if path.startswith("corpus.") and known != {}:  # params.yaml has the setting, but these overrides name another file
         return (
@@ -237,7 +243,7 @@ def _unknown_key(path: str) -> str:
             "leave it out, or choose that file by corpus=NAME"
         )
     if isinstance(known, dict) and known:
-        return f"{path}: expected single settings, got several in braces; write ++{path}.KEY=VALUE for each"
+        return f"{path}: expected one setting of it at a time; write ++{path}.KEY=VALUE for each"
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
 
 

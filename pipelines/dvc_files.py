@@ -17,7 +17,7 @@ import re
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,22 @@ def drop_damaged() -> None:
         _say(f"damaged files in .dvc/cache: {len(damaged)} are deleted, and made again where they are needed")
     if intact != known:
         _keep(intact)
+
+
+def name_strangers(stages: Set[str]) -> None:
+    """Name the files in the folders of results of ``stages`` that dvc.lock does not list: DVC removes them when it
+    makes these results again."""
+    strangers = []
+    for name, made in (read_yaml(LOCK) if LOCK.exists() else {}).get("stages", {}).items():
+        for out in made.get("outs", []) if name in stages else ():
+            folder, key = Path(out["path"]), out.get("md5", "")
+            with suppress(OSError, ValueError):  # a file, or a list that is not in the cache
+                listed = {entry["relpath"] for entry in json.loads((OBJECTS / key[:2] / key[2:]).read_text())}
+                files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+                strangers += [str(path) for path in files if path.relative_to(folder).as_posix() not in listed]
+    if strangers:
+        more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
+        _say(f"{', '.join(strangers[:5])}{more}: no results of a stage; removed, since their folders are made again")
 
 
 def note_outputs() -> None:

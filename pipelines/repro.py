@@ -27,7 +27,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from pathsum.core.locks import held
-from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, note_outputs
+from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, name_strangers, note_outputs
 from pipelines.paths import (
     CIRCUITS,
     GRAPH,
@@ -183,6 +183,7 @@ def models(jobs: int, left: set[str] | None = None) -> int:
     """Train and extract every model that is out of date, ``jobs`` at a time (0: the default), after the stages that all
     models share. Return the exit code. ``left`` is the result of ``stale``, if known."""
     left = stale() if left is None else left
+    name_strangers(left)
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
     return side_by_side(cells(stale() if left & SHARED else left), jobs)

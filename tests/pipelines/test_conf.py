@@ -693,8 +693,10 @@ def test_a_setting_of_another_file_than_the_chosen_one_is_named(tmp_path: Path) 
         ),
         ("++sweep.by_layers={1: {seed: 1}, 1.0: {seed: 2}}", "expected different keys in braces, got 1.0 more than"),
         ("sweep.controls=[{a: 1, a: 2}]", "expected different keys in braces, got a more than once"),
-        ("sweep.by_layers={2: [1]}", "expected single settings, got several in braces; write ++sweep.by_layers.KEY="),
+        ("sweep.by_layers={2: [1]}", "expected one setting of it at a time; write ++sweep.by_layers.KEY="),
         ("sweep.by_layers.2=5", "sweep.by_layers.2: no such setting; known: 0 (++sweep.by_layers.2=… adds one)"),
+        ("tokens=40960", "tokens: no such setting; did you mean train.tokens?"),
+        ("corpus.paths=[docs]", "; other kinds of corpora have other settings, chosen by corpus=NAME"),
         ("~train", "~train: nothing that every run reads can be removed; expected KEY=VALUE"),
         ("=[1]", "=…: expected KEY=VALUE, with letters"),
         ("sweep=[widths,grid]", "sweep=[widths,grid]: expected the name of one file in conf/sweep/, got a list"),
@@ -758,7 +760,7 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        ("cells", 3, "cells: expected settings by name, got 3; run `make params`"),
+        ("cells", 3, "cells: expected settings by name, got 3; correct it in conf/ and run `make params`"),
         ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
         ("cells.x; ls", {}, "cells.x; ls: expected a name of at most 64 letters, digits and _ that begins"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),

@@ -17,7 +17,19 @@ import pytest
 import yaml
 from dvc.utils import dict_sha256
 
-from pipelines.dvc_files import COPY, INTACT, LOCK, OBJECTS, RUN_CACHE, RWLOCK, drop_damaged, mend, note_outputs, whole
+from pipelines.dvc_files import (
+    COPY,
+    INTACT,
+    LOCK,
+    OBJECTS,
+    RUN_CACHE,
+    RWLOCK,
+    drop_damaged,
+    mend,
+    name_strangers,
+    note_outputs,
+    whole,
+)
 
 ONE = "schema: '2.0'\nstages:\n  check:\n    cmd: python -m pipelines.check\n"
 OUTS = "    outs:\n    - path: data/checked\n"
@@ -193,6 +205,24 @@ def stored(content: bytes, suffix: str = "") -> Path:
     path.write_bytes(content)
     path.chmod(0o444)
     return path
+
+
+def test_files_that_no_stage_wrote_are_named_before_dvc_removes_them(capsys: pytest.CaptureFixture[str]) -> None:
+    listing = stored(json.dumps([{"md5": "0" * 32, "relpath": "inner/a"}]).encode(), ".dir")
+    key = listing.parent.name + listing.name
+    outs = [{"path": "models/x", "md5": key}, {"path": "data/one.json", "md5": "1" * 32}]
+    LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": {"train@x": {"cmd": "true", "outs": outs}}}))
+    Path("models/x/inner").mkdir(parents=True)
+    Path("models/x/inner/a").touch()
+    name_strangers({"train@x"})
+    assert capsys.readouterr().err == ""
+    for name in ("notes.txt", "inner/b"):
+        Path("models/x", name).touch()
+    name_strangers({"train@y"})
+    assert capsys.readouterr().err == ""
+    name_strangers({"train@x"})
+    said = "pathsum: models/x/inner/b, models/x/notes.txt: no results of a stage; removed, since their folders are made"
+    assert capsys.readouterr().err == f"{said} again\n"
 
 
 def test_empty_folders_and_drafts_of_the_run_cache_are_removed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,16 @@ def test_a_file_or_folder_in_the_way_is_named(
 def test_the_extra_of_a_missing_package_is_named() -> None:
     said = paths._sentence(ModuleNotFoundError("No module named 'ray'", name="ray"))
     assert said == "expected the package ray, found none; run `pip install 'pathsum[ray]'`"
+
+
+@pytest.mark.parametrize("script", ["repro.py", "tokenize.py"])
+def test_a_script_that_is_run_by_its_path_says_how_to_run_it(script: str) -> None:
+    """Files of pipelines/ would stand in for modules of the standard library: a traceback."""
+    told = subprocess.run(
+        [sys.executable, f"pipelines/{script}"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    said = "error: run scripts as modules from the repository's root, for example `python -m pipelines.repro`\n"
+    assert (told.returncode, told.stdout, told.stderr) == (1, "", said)
 
 
 def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,9 @@ def name_strangers(stages: Set[str]) -> None:
     for name, made in (read_yaml(LOCK) if LOCK.exists() else {}).get("stages", {}).items():
         for out in made.get("outs", []) if name in stages else ():
             folder, key = Path(out["path"]), out.get("md5", "")
-            with suppress(OSError, ValueError):  # a file, or a list that is not in the cache
+            if not key.endswith(".dir"):
+                continue
+            with suppress(OSError, ValueError):  # the list is not in the cache
                 listed = {entry["relpath"] for entry in json.loads((OBJECTS / key[:2] / key[2:]).read_text())}
                 files = (path for path in sorted(folder.rglob("*")) if path.is_file())
                 strangers += [str(path) for path in files if path.relative_to(folder).as_posix() not in listed]

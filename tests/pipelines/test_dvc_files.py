@@ -210,7 +210,8 @@ def stored(content: bytes, suffix: str = "") -> Path:
 def test_files_that_no_stage_wrote_are_named_before_dvc_removes_them(capsys: pytest.CaptureFixture[str]) -> None:
     listing = stored(json.dumps([{"md5": "0" * 32, "relpath": "inner/a"}]).encode(), ".dir")
     key = listing.parent.name + listing.name
-    outs = [{"path": "models/x", "md5": key}, {"path": "data/one.json", "md5": "1" * 32}]
+    file = stored(b'{"a": 1}')
+    outs = [{"path": "models/x", "md5": key}, {"path": "data/one.json", "md5": file.parent.name + file.name}]
     LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": {"train@x": {"cmd": "true", "outs": outs}}}))
     Path("models/x/inner").mkdir(parents=True)
     Path("models/x/inner/a").touch()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from pathsum.records.results import FORMED
 from pathsum.training.device import product_dtype
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.step import update
-from pipelines.paths import ROOT, params
+from pipelines.paths import PARAMS, ROOT, params
 
 HERE = Path(__file__).parent
 CELL = "L2H4S2"
@@ -115,8 +116,11 @@ class Run:
 
 
 def default_cell() -> tuple[ModelConfig, TrainConfig]:
-    """Return the configuration of the two-layer model CELL of params.yaml."""
-    cell = params(ROOT)["cells"][CELL]
+    """Return the configuration of the two-layer model CELL of params.yaml. Exit with a message if it has none."""
+    cells = params(ROOT)["cells"]
+    if CELL not in cells:
+        sys.exit(f"error: {PARAMS}: expected the model {CELL}, got {', '.join(cells)}; run `make params`")
+    cell = cells[CELL]
     return ModelConfig(**cell["model"]), TrainConfig(**cell["train"])
 
 

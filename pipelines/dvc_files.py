@@ -93,13 +93,17 @@ def name_strangers(stages: Set[str]) -> None:
             folder, key = Path(out["path"]), out.get("md5", "")
             if not key.endswith(".dir"):
                 continue
-            with suppress(OSError, ValueError):  # the list is not in the cache
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            try:
                 listed = {entry["relpath"] for entry in json.loads((OBJECTS / key[:2] / key[2:]).read_text())}
-                files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+            except (OSError, ValueError):  # the list is not in the cache; dvc.lock has the number of files
+                if (more := len(files) - out.get("nfiles", len(files))) > 0:
+                    strangers.append(f"{folder} ({more} of its files)")
+            else:
                 strangers += [str(path) for path in files if path.relative_to(folder).as_posix() not in listed]
     if strangers:
         more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
-        _say(f"{', '.join(strangers[:5])}{more}: no results of a stage; removed, since their folders are made again")
+        _say(f"{', '.join(strangers[:5])}{more}: no results of a stage; removed when their folders are made again")
 
 
 def note_outputs() -> None:

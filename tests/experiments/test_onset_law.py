@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments import runs
 from experiments.onset_law import CELLS, LAW, law
 
 
@@ -22,3 +23,9 @@ def test_batch_and_context_are_told_apart_and_noise_widens_the_interval() -> Non
         assert found[which]["exponent"] == pytest.approx(exponent, abs=0.08)
         assert 0.003 < found[which]["high"] - found[which]["exponent"] < 0.3
         assert found[which]["exponent"] - found[which]["low"] > 0.003
+
+
+def test_a_grid_without_the_model_that_is_varied_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "params", lambda root: {"cells": {"L0S2": {}}})
+    with pytest.raises(SystemExit, match=f"params.yaml: expected the model {runs.CELL}, got L0S2; run `make params`"):
+        runs.default_cell()

@@ -211,7 +211,10 @@ def test_files_that_no_stage_wrote_are_named_before_dvc_removes_them(capsys: pyt
     listing = stored(json.dumps([{"md5": "0" * 32, "relpath": "inner/a"}]).encode(), ".dir")
     key = listing.parent.name + listing.name
     file = stored(b'{"a": 1}')
-    outs = [{"path": "models/x", "md5": key}, {"path": "data/one.json", "md5": file.parent.name + file.name}]
+    outs = [
+        {"path": "models/x", "md5": key, "nfiles": 1},
+        {"path": "data/one.json", "md5": file.parent.name + file.name},
+    ]
     LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": {"train@x": {"cmd": "true", "outs": outs}}}))
     Path("models/x/inner").mkdir(parents=True)
     Path("models/x/inner/a").touch()
@@ -222,8 +225,12 @@ def test_files_that_no_stage_wrote_are_named_before_dvc_removes_them(capsys: pyt
     name_strangers({"train@y"})
     assert capsys.readouterr().err == ""
     name_strangers({"train@x"})
-    said = "pathsum: models/x/inner/b, models/x/notes.txt: no results of a stage; removed, since their folders are made"
-    assert capsys.readouterr().err == f"{said} again\n"
+    said = "no results of a stage; removed when their folders are made again"
+    assert capsys.readouterr().err == f"pathsum: models/x/inner/b, models/x/notes.txt: {said}\n"
+    listing.chmod(0o644)
+    listing.unlink()  # as of an output that is not cached: dvc.lock has the number of its files alone
+    name_strangers({"train@x"})
+    assert capsys.readouterr().err == f"pathsum: models/x (2 of its files): {said}\n"
 
 
 def test_empty_folders_and_drafts_of_the_run_cache_are_removed() -> None:

@@ -215,6 +215,7 @@ def report(_: int) -> int:
     Before that, the check stage is run if it is out of date. If all models are made, calibration and verdicts are also
     renewed if they are out of date. Otherwise results that are out of date are left out (``report_so_far``)."""
     left = stale()
+    name_strangers({*left, "report"})
     if "check" in left and (code := dvc("repro", "--single-item", "check")):
         return code
     left = stale() if "check" in left else left
@@ -243,6 +244,8 @@ def report_so_far(left: set[str]) -> int:
 
 def tokens(_: int) -> int:
     """Write the tokens if they are out of date. Return the exit code."""
+    mend()
+    name_strangers({"check", "tokenize"})
     return dvc("repro", "--quiet", "tokenize")
 
 

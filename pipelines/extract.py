@@ -50,6 +50,7 @@ if __name__ == "__main__":
             windows=verdict.batch(config.windows),
             tuning=tuning.batch(),
             bigram_losses=counts.losses(verdict.batch()),
+            tuning_bigram_loss=counts.losses(tuning.batch()).mean().item(),
             unigram=torch.from_numpy(counts.unigram_counts).float(),
             bigram_counts=counts.bigram_rows(),
             words=vocabulary(tokenizer),

@@ -283,6 +283,9 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
 
     assert "The threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
     assert "The threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
+    assert "an onset, but no record of the evaluations around it" in detail_of(
+        "phase_change_coincides", cell.having(formation=cell.rows(FormationRow)[-1:])
+    )
 
 
 def test_fewer_other_heads_are_no_control() -> None:

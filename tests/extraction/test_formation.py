@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,22 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
         weights = model.weights()
         score = composition(weights.layers[0][previous], weights.layers[1][head], "K")
         assert last.k_composition == pytest.approx(score * math.sqrt(MODEL.d_model) - 1)
+
+
+def test_in_a_long_training_checkpoints_settle_where_the_loss_falls_below_that_of_bigrams(tmp_path: Path) -> None:
+    """Guards against a record of formation that begins after the phase change of a long training."""
+    checkpoints, log, cell = learnt(tmp_path)
+    model, losses = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), (3.0, 2.5, 2.6, 1.0, 0.9)
+    tokens = (0, 100, 200, 20_000, 400_000)  # 5 %: from the fourth on
+    curve = [replace(log[0], tokens_seen=t, val_loss_nats=v) for t, v in zip(tokens, losses, strict=True)]
+
+    def settled(bigram_loss: float | None) -> list[int]:
+        return trace_trained(model, cell, curve, replace(SEEN, tuning_bigram_loss=bigram_loss), HOW).settled
+
+    assert settled(None) == settled(0.5) == settled(0.95) == [3, 4]
+    assert settled(2.55) == [1, 2, 3, 4]
+    assert settled(2.5) == [3, 4]
+    assert trace_trained(model, cell, [], SEEN, HOW).settled == []
 
 
 def test_a_curve_that_rises_in_every_window_changes_and_noise_does_not() -> None:

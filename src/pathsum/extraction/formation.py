@@ -54,7 +54,7 @@ Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``formation``, ``changes`` and ``token_losses``.
 
-    ``formation`` has a row for the first checkpoint and for each settled checkpoint (from 5 % of training on),
+    ``formation`` has a row for the first checkpoint and for each settled checkpoint (``TrainedModel.settled``),
     ``changes`` has a row for each quantity with a change point, and ``token_losses`` has a row for each settled
     checkpoint."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled

@@ -19,7 +19,7 @@ from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.roles import Place
 
-SETTLED = 0.05  # share of training; before it, every model learns only token frequencies
+SETTLED = 0.05  # share of training
 _SEED = 2021
 
 
@@ -36,6 +36,7 @@ class EvalData:
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
     bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``; nats per token
+    tuning_bigram_loss: float | None = None  # of the same on ``tuning``; nats per token
 
     @property
     def window_documents(self) -> Int[Tensor, "batch"]:
@@ -73,11 +74,20 @@ class TrainedModel(TracedModel):
     cell: CellConfig
     log: list[Evaluation]
     checkpoints: tuple[Path, ...] = ()  # in order of training, one for each evaluation of the log
+    bigram_loss: float | None = None  # of the smoothed bigram model on tuning documents; nats per token
 
     @property
     def settled(self) -> list[int]:
-        """Return the indices of the settled checkpoints: those from the share ``SETTLED`` (5 %) of training on."""
-        return [i for i, at in enumerate(self.log) if at.tokens_seen >= SETTLED * self.log[-1].tokens_seen]
+        """Return the indices of the settled checkpoints: those from the share ``SETTLED`` (5 %) of training on, or from
+        the first evaluation with a loss below that of bigrams on, if it is earlier.
+
+        Earlier models predict from the current token at most. In a long training, the phase change may end before 5 %.
+        """
+        enough = SETTLED * self.log[-1].tokens_seen if self.log else 0.0
+        if self.bigram_loss is not None:
+            better = (at.tokens_seen for at in self.log if at.val_loss_nats < self.bigram_loss)
+            enough = min(enough, next(better, enough))
+        return [i for i, at in enumerate(self.log) if at.tokens_seen >= enough]
 
 
 def trace_trained(
@@ -91,7 +101,9 @@ def trace_trained(
     """Trace a model that this suite trained, and add its configuration, log and checkpoints. Costs as much as
     ``trace_model``."""
     traced = trace_model(model, cell.model.n_ctx, data, config)
-    return TrainedModel(**vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints))
+    return TrainedModel(
+        **vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints), bigram_loss=data.tuning_bigram_loss
+    )
 
 
 def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:

@@ -37,7 +37,7 @@ _SEED = 2023
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``joint_ablation``; no rows without induction heads.
 
-    Every third settled checkpoint (from 5 % of training on) is measured, counted back from the last. Heads are chosen
+    Every third settled checkpoint (``TrainedModel.settled``) is measured, counted back from the last. Heads are chosen
     by training's last evaluation, on other windows than these. Costs about 0.1 s per checkpoint."""
     log = trained.log
     heads = induction_heads(log[-1])

@@ -38,7 +38,9 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Use one thread, whatever an earlier stage in this process has set. A test that needs two sets them itself."""
+    """Use one thread, and receive interrupts, whatever an earlier stage in this process has set. A test that needs two
+    threads sets them itself."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # else the processes of a test would block it, too
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 

@@ -9,7 +9,18 @@ _mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrup
 
 import os  # noqa: E402
 import sys  # noqa: E402
+
+if sys.argv[0] == "-m" and sys.path[0] == os.getcwd():  # python -m pipelines.NAME, before NAME is imported
+    sys.path.append(sys.path.pop(0))  # else a user's own statistics.py in this folder would hide Python's
+
+from importlib.util import find_spec  # noqa: E402
 from multiprocessing import current_process  # noqa: E402
+
+if sys.argv[0] == "-m" and not (find_spec("pathsum") and find_spec("dvc")):
+    sys.exit(
+        f"error: expected the packages of this project, but {sys.executable} has none; run `make setup` once, and "
+        "`. .venv/bin/activate` in each new shell"
+    )
 
 from pipelines.interrupts import end_with_parent, listen  # noqa: E402
 

@@ -172,6 +172,25 @@ def test_a_script_that_is_run_by_its_path_says_how_to_run_it(script: str) -> Non
     assert (told.returncode, told.stdout, told.stderr) == (1, "", said)
 
 
+def test_a_command_outside_its_environment_says_how_to_enter_it() -> None:
+    bare = [sys.executable, "-S", "-m", "pipelines.repro"]  # without the packages that are installed
+    told = subprocess.run(bare, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith("error: expected the packages of this project, but ")
+    assert told.stderr.endswith("has none; run `make setup` once, and `. .venv/bin/activate` in each new shell\n")
+
+
+def test_a_file_here_hides_no_module_of_python_or_of_a_package(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").symlink_to(ROOT / "pipelines")
+    for name in ("statistics", "random", "tokenize", "yaml", "torch"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a user own file was run')")
+    asked = [sys.executable, "-m", "pipelines.train_cell"]
+    told = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (told.returncode, told.stderr) == (
+        1, "\nerror: expected params.yaml in this folder; run `make params` in the repository's root\n"
+    )  # fmt: skip
+
+
 def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "dvc.yaml").write_text(GRAPH)
     (tmp_path / ".dvc").mkdir()

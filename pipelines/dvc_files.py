@@ -106,6 +106,20 @@ def name_strangers(stages: Set[str]) -> None:
         _say(f"{', '.join(strangers[:5])}{more}: no results of a stage; removed when their folders are made again")
 
 
+def name_committed(stages: Set[str]) -> None:
+    """Name each folder of results that was changed and then stored by `dvc commit`: DVC takes it for the result of its
+    stage, and would put it back. ``stages`` are those out of date, whose results are made again anyway."""
+    from pathsum.core.manifest import damage  # which takes time to import, and is rarely needed
+
+    for name, made in (read_yaml(LOCK) if LOCK.exists() else {}).get("stages", {}).items():
+        folder = Path(made["outs"][0]["path"]) if made.get("outs") else Path()
+        if name not in stages and folder.parent in (MODELS, CIRCUITS) and folder.is_dir() and (found := damage(folder)):
+            _say(
+                f"{folder}: {found}, and dvc.lock has it so, as after `dvc commit`; "
+                f"run `dvc repro --force --single-item {name}` to make it again"
+            )
+
+
 def note_outputs() -> None:
     """Record that DVC has just hashed all outputs, so that the next ``drop_damaged`` does not renew them."""
     intact = _intact()

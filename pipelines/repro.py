@@ -27,7 +27,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from pathsum.core.locks import held
-from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, name_strangers, note_outputs
+from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, name_committed, name_strangers, note_outputs
 from pipelines.paths import (
     CIRCUITS,
     GRAPH,
@@ -200,12 +200,12 @@ def repro(jobs: int) -> int:
     code = models(jobs, left) or write()
     if not code:
         note_outputs()
-    if code and not (left := stale()) & SHARED and (failed := cells(left)):
+        return 0
+    left = stale()
+    name_committed(left)
+    if not left & SHARED and (failed := cells(left)):
         report_without(failed)
-    if code:
-        print(
-            "pathsum: fix the cause above and run the same command again; it goes on where it stopped", file=sys.stderr
-        )
+    print("pathsum: fix the cause above and run the same command again; it goes on where it stopped", file=sys.stderr)
     return code
 
 

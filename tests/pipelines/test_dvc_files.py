@@ -17,6 +17,7 @@ import pytest
 import yaml
 from dvc.utils import dict_sha256
 
+from pathsum.core.manifest import sha256, write_manifest
 from pipelines.dvc_files import (
     COPY,
     INTACT,
@@ -26,6 +27,7 @@ from pipelines.dvc_files import (
     RWLOCK,
     drop_damaged,
     mend,
+    name_committed,
     name_strangers,
     note_outputs,
     whole,
@@ -231,6 +233,27 @@ def test_files_that_no_stage_wrote_are_named_before_dvc_removes_them(capsys: pyt
     listing.unlink()  # as of an output that is not cached: dvc.lock has the number of its files alone
     name_strangers({"train@x"})
     assert capsys.readouterr().err == f"pathsum: models/x (2 of its files): {said}\n"
+
+
+def test_a_changed_folder_that_was_committed_is_named_with_the_stage_that_makes_it_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without this, a user deletes the folder, as a message says, and DVC puts the same one back."""
+    stages = {f"extract@{name}": {"outs": [{"path": f"circuits/{name}", "md5": "0.dir"}]} for name in ("a", "b", "c")}
+    LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": {**stages, "check": {"cmd": "true"}}}))
+    for name in ("a", "b"):
+        Path("circuits", name).mkdir(parents=True)
+        Path("circuits", name, "heads.txt").write_text("0.5")
+        write_manifest(Path("circuits", name), {"heads.txt": sha256(Path("circuits", name, "heads.txt"))}, name)
+        name_committed(set())
+        assert capsys.readouterr().err == ""
+    for name in ("a", "b"):
+        Path("circuits", name, "heads.txt").write_text("0.6")
+    name_committed({"extract@b"})
+    assert capsys.readouterr().err == (
+        "pathsum: circuits/a: heads.txt has changed since it was written, and dvc.lock has it so, as after "
+        "`dvc commit`; run `dvc repro --force --single-item extract@a` to make it again\n"
+    )
 
 
 def test_empty_folders_and_drafts_of_the_run_cache_are_removed() -> None:

@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -29,6 +29,8 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
+YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
 
@@ -69,6 +71,8 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf in the block into a ValueError that says what is wrong with ``overrides``
     or conf/."""
     _refuse_what_would_be_ignored(overrides)
+    if misread := [*_misplaced(), *_misread()]:
+        raise ValueError("\n".join(misread))
     try:
         yield
     except CAUGHT as error:
@@ -245,6 +249,38 @@ def _unknown_key(path: str) -> str:
     if isinstance(known, dict) and known:
         return f"{path}: expected one setting of it at a time; write ++{path}.KEY=VALUE for each"
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
+
+
+def _misplaced() -> Iterator[str]:
+    """Yield a complaint for each line of `defaults` in conf/config.yaml that would change nothing in silence."""
+    groups: list[str] = []
+    with suppress(OSError, ValueError, KeyError, TypeError):  # `_unreadable` names such a file
+        lines = read_yaml(ROOT / "conf" / "config.yaml")["defaults"]
+        groups = [str(next(iter(line), "") if isinstance(line, dict) else line) for line in lines]
+    for group in groups:
+        if group.startswith("optional "):
+            name = group.removeprefix("optional ")
+            yield f"conf/config.yaml: expected `{name}: NAME`, got `{group}`, which ignores a misspelt name; correct it"
+    later = groups[groups.index("profile") + 1 :] if "profile" in groups else []
+    for group in later:
+        if group.isidentifier():
+            yield (
+                f"conf/config.yaml: expected `profile` after `{group}` in `defaults`, because later lines override "
+                "earlier ones; move it to the end"
+            )
+
+
+def _misread() -> Iterator[str]:
+    """Yield a complaint for each number of conf/ in a notation that YAML reads as another one than it looks."""
+    for path in sorted((ROOT / "conf").rglob("*.yaml")):
+        with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):  # `_unreadable` names such a file
+            for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=YAML):
+                text = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else ""
+                if OTHER_NUMBER.fullmatch(text) and isinstance(value := yaml.load(text, Loader=YAML), int | float):
+                    yield (
+                        f"{path.relative_to(ROOT)}: expected a decimal number, got {text}, which YAML reads as "
+                        f"{value}; write it in decimal digits, without a leading zero"
+                    )
 
 
 def _unreadable() -> Iterator[str]:

@@ -749,6 +749,35 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("config.yaml", "- profile: laptop", "- profile: smoke\n  - override hydra/launcher: basic", ""),
+        ("config.yaml", "defaults:\n", "defaults:\n  - profile: smoke\n", "expected `profile` after `corpus`"),
+        ("config.yaml", "- profile: laptop", "- profile: smoke\n  - _self_", "expected `profile` after `_self_`"),
+        ("config.yaml", "- profile: laptop", "- optional profile: smok", "expected `profile: NAME`, got `optional"),
+        ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 030", "got 030, which YAML reads as 24"),
+        ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 0b11", "got 0b11, which YAML reads as 3"),
+        ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 0x1F", "got 0x1F, which YAML reads as 31"),
+        ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 1:30", "got 1:30, which YAML reads as 90"),
+        ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 1_000", ""),
+        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "seeds: [2, 010]", "got 010, which YAML reads as 8; write it in"),
+    ],
+)
+def test_a_setting_that_is_read_in_another_way_than_it_looks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str, said: str
+) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    path = tmp_path / "conf" / file
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, new))
+    if not said:
+        compose(tmp_path / "params.yaml", [])
+        return
+    with pytest.raises(ValueError, match=f"conf/{file}: .*{re.escape(said)}"):
+        compose(tmp_path / "params.yaml", [])
+
+
 def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> None:
     """A command line cannot spell the whole number 0 as a key, so its "0" is read as well."""
     before = composed(tmp_path)["cells"]

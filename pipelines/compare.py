@@ -27,8 +27,10 @@ def text_of(base: str) -> str:
             raise
     if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
         if git("rev-parse", "--git-dir") is None:
+            why = subprocess.run(["git", "rev-parse", "--git-dir"], capture_output=True, text=True, check=False).stderr
             raise ValueError(
-                f"BASE={base}: expected the path of a metrics.json, because this is not a git repository; no such file"
+                f"BASE={base}: expected the path of a metrics.json, because git finds no repository here; no such "
+                f"file. Git says: {' '.join(why.split())}"
             )
         raise ValueError(
             f"BASE={base}: expected a git revision or the path of a metrics.json; no such file or revision here. "

@@ -259,15 +259,16 @@ def _misplaced() -> Iterator[str]:
         groups = [str(next(iter(line), "") if isinstance(line, dict) else line) for line in lines]
     for group in groups:
         if group.startswith("optional "):
-            name = group.removeprefix("optional ")
+            name = group.removeprefix("optional ").strip()
             yield f"conf/config.yaml: expected `{name}: NAME`, got `{group}`, which ignores a misspelt name; correct it"
-    later = groups[groups.index("profile") + 1 :] if "profile" in groups else []
-    for group in later:
-        if group.isidentifier():
-            yield (
-                f"conf/config.yaml: expected `profile` after `{group}` in `defaults`, because later lines override "
-                "earlier ones; move it to the end"
-            )
+    plain = [re.split("[/@]", group.lstrip("/"))[0] for group in groups]  # /profile, profile/smoke, profile@_global_
+    later = plain[plain.index("profile") + 1 :] if "profile" in plain else []
+    later = [group for group in later if group.isidentifier() and group != "profile"]
+    if later:
+        yield (
+            f"conf/config.yaml: expected `profile` after `{later[-1]}` in `defaults`, because later lines override "
+            "earlier ones; move it to the end"
+        )
 
 
 def _misread() -> Iterator[str]:

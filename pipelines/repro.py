@@ -202,9 +202,10 @@ def repro(jobs: int) -> int:
         note_outputs()
         return 0
     left = stale()
-    name_committed(left)
-    if not left & SHARED and (failed := cells(left)):
-        report_without(failed)
+    if not left & SHARED:
+        name_committed(left)
+        if failed := cells(left):
+            report_without(failed)
     print("pathsum: fix the cause above and run the same command again; it goes on where it stopped", file=sys.stderr)
     return code
 

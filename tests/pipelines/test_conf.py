@@ -753,7 +753,10 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
     ("file", "old", "new", "said"),
     [
         ("config.yaml", "- profile: laptop", "- profile: smoke\n  - override hydra/launcher: basic", ""),
-        ("config.yaml", "defaults:\n", "defaults:\n  - profile: smoke\n", "expected `profile` after `corpus`"),
+        ("config.yaml", "defaults:\n", "defaults:\n  - profile: smoke\n", "expected `profile` after `_self_`"),
+        ("config.yaml", "defaults:\n", "defaults:\n  - /profile: smoke\n", "expected `profile` after `_self_`"),
+        ("config.yaml", "defaults:\n", "defaults:\n  - profile/smoke\n", "expected `profile` after `_self_`"),
+        ("config.yaml", "defaults:\n", "defaults:\n  - profile@_global_: smoke\n", "expected `profile` after `_self_`"),
         ("config.yaml", "- profile: laptop", "- profile: smoke\n  - _self_", "expected `profile` after `_self_`"),
         ("config.yaml", "- profile: laptop", "- optional profile: smok", "expected `profile: NAME`, got `optional"),
         ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 030", "got 030, which YAML reads as 24"),

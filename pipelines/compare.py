@@ -25,30 +25,28 @@ def text_of(base: str) -> str:
         except OSError as error:
             error.filename = base  # absent if the file opens but cannot be read
             raise
-    if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
-        if git("rev-parse", "--git-dir") is None:
-            why = subprocess.run(["git", "rev-parse", "--git-dir"], capture_output=True, text=True, check=False).stderr
+    if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}").returncode:
+        if (repository := git("rev-parse", "--git-dir")).returncode:
             raise ValueError(
                 f"BASE={base}: expected the path of a metrics.json, because git finds no repository here; no such "
-                f"file. Git says: {' '.join(why.split())}"
+                f"file. Git says: {' '.join(repository.stderr.split())}"
             )
         raise ValueError(
             f"BASE={base}: expected a git revision or the path of a metrics.json; no such file or revision here. "
             f"`git log --oneline` lists revisions; try {EXAMPLE}"
         )
     found = git("show", f"{base}:{METRICS.as_posix()}")
-    if found is None:
+    if found.returncode:
         raise ValueError(f"BASE={base}: expected a revision with {METRICS}; this one has none. Give a later revision")
-    return found
+    return found.stdout
 
 
-def git(*arguments: str) -> str | None:
-    """Run git and return its output, or None if it fails. Raises ValueError if git is not installed."""
+def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run git and return its exit code and output. Raises ValueError if git is not installed."""
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, encoding="utf-8", errors="replace", check=False)
+        return subprocess.run(["git", *arguments], capture_output=True, encoding="utf-8", errors="replace", check=False)
     except FileNotFoundError as error:
         raise ValueError("BASE: a revision needs git, which is not installed; install it, or give a file") from error
-    return done.stdout if done.returncode == 0 else None
 
 
 def metrics(text: str, where: str) -> Metrics:

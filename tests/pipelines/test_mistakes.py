@@ -198,6 +198,9 @@ def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert "expected a git repository in " in command(tmp_path, "pipelines.repro").stderr
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "metrics.json").write_text("{}")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # a folder above may be a repository
+    told = command(tmp_path, "pipelines.compare", "main").stderr
+    assert "because git finds no repository here; no such file. Git says: fatal: not a git repository" in told
     monkeypatch.setenv("PATH", "")
     for name, said in (("compare", "BASE: a revision needs git"), ("scratch", "expected git, which lists")):
         assert said in command(tmp_path, f"pipelines.{name}", "main").stderr

@@ -10,13 +10,14 @@ _mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrup
 import os  # noqa: E402
 import sys  # noqa: E402
 
-if sys.argv[0] == "-m" and sys.path[0] == os.getcwd():  # python -m pipelines.NAME, before NAME is imported
+_is_command = sys.argv[0] == "-m"  # python -m pipelines.NAME: this package is imported before the command
+if _is_command and sys.path[0] == os.getcwd():
     sys.path.append(sys.path.pop(0))  # else a user's own statistics.py in this folder would hide Python's
 
 from importlib.util import find_spec  # noqa: E402
 from multiprocessing import current_process  # noqa: E402
 
-if sys.argv[0] == "-m" and not (find_spec("pathsum") and find_spec("dvc")):
+if _is_command and not (find_spec("pathsum") and find_spec("dvc")):
     sys.exit(
         f"error: expected the packages of this project, but {sys.executable} has none; run `make setup` once, and "
         "`. .venv/bin/activate` in each new shell"
@@ -29,7 +30,7 @@ from pipelines.interrupts import end_with_parent, listen  # noqa: E402
 # setting makes no difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-if sys.argv[0] == "-m":  # python -m pipelines.NAME: this package is imported before the command
+if _is_command:
     listen(_mask)
     if "DVC_STAGE" in os.environ:
         end_with_parent()  # if DVC is killed, its stages end too, so that they do not write files of the next run

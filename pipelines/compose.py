@@ -24,12 +24,11 @@ from omegaconf.errors import OmegaConfBaseException
 from pathsum.complaints import unknown
 from pathsum.config import ConfigError
 from pathsum.core.storage import write_whole
-from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
+from pipelines.paths import PARAMS, ROOT, YAML, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
-YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 

@@ -17,7 +17,7 @@ import re
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def name_strangers(stages: Set[str]) -> None:
     """Name the files in the folders of results of ``stages`` that dvc.lock does not list: DVC removes them when it
     makes these results again."""
     strangers = []
-    for name, made in (read_yaml(LOCK) if LOCK.exists() else {}).get("stages", {}).items():
+    for name, made in _made():
         for out in made.get("outs", []) if name in stages else ():
             folder, key = Path(out["path"]), out.get("md5", "")
             if not key.endswith(".dir"):
@@ -106,12 +106,17 @@ def name_strangers(stages: Set[str]) -> None:
         _say(f"{', '.join(strangers[:5])}{more}: no results of a stage; removed when their folders are made again")
 
 
+def _made() -> Iterable[tuple[str, dict[str, Any]]]:
+    """Return the name of each stage of dvc.lock with what it has there. Nothing if there is no such file."""
+    return (read_yaml(LOCK) if LOCK.exists() else {}).get("stages", {}).items()
+
+
 def name_committed(stages: Set[str]) -> None:
     """Name each folder of results that was changed and then stored by `dvc commit`: DVC takes it for the result of its
     stage, and would put it back. ``stages`` are those out of date, whose results are made again anyway."""
     from pathsum.core.manifest import damage  # which takes time to import, and is rarely needed
 
-    for name, made in (read_yaml(LOCK) if LOCK.exists() else {}).get("stages", {}).items():
+    for name, made in _made():
         folder = Path(made["outs"][0]["path"]) if made.get("outs") else Path()
         if name not in stages and folder.parent in (MODELS, CIRCUITS) and folder.is_dir() and (found := damage(folder)):
             _say(

@@ -82,8 +82,8 @@ def icl_loss_drop_before_onset(cell: Cell) -> float | None:
 def _coincides(cell: Cell) -> Finding:
     around = formed_across_onset(cell)
     if around is None:
-        early = cell.summary.onset_tokens is not None
-        return Finding(None, False, "an onset, but no record of the evaluations around it" if early else "no onset")
+        has_onset = cell.summary.onset_tokens is not None
+        return Finding(None, False, "an onset, but no record of the evaluations around it" if has_onset else "no onset")
     before, after = (f.loss_drop_nats for f in around)
     bounds = zip((BEFORE, AFTER), around, strict=True)
     unsure = any(within(bound, f.loss_drop_low, f.loss_drop_high) for bound, f in bounds)

@@ -81,7 +81,8 @@ class TrainedModel(TracedModel):
         """Return the indices of the settled checkpoints: those from the share ``SETTLED`` (5 %) of training on, or from
         the first evaluation with a loss below that of bigrams on, if it is earlier.
 
-        Earlier models predict from the current token at most. In a long training, the phase change may end before 5 %.
+        Before that, the loss does not show that the model uses more than the current token. In a long training, the
+        phase change may end before 5 %.
         """
         enough = SETTLED * self.log[-1].tokens_seen if self.log else 0.0
         if self.bigram_loss is not None:

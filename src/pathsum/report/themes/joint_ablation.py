@@ -35,10 +35,10 @@ def section(results: Results, figures: Figures) -> Section:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",))
     method = (
         f"All heads with a prefix-matching score of at least {MATCHES} at the last evaluation of training are ablated "
-        "together, at every third checkpoint (from 5 % of training on at the latest), on windows that were not used to "
-        "choose them. One control ablates as many other heads of the same layers by the same method; the two are "
-        "compared window by window. The other control subtracts writes of the same patterns and sizes, but in random "
-        "directions; it is compared with the method under which the induction heads matter least. If a layer "
+        "together, at every third checkpoint (beginning no later than at 5 % of training), on windows that were not "
+        "used to choose them. One control ablates as many other heads of the same layers by the same method; the two "
+        "are compared window by window. The other control subtracts writes of the same patterns and sizes, but in "
+        "random directions; it is compared with the method under which the induction heads matter least. If a layer "
         "has fewer other heads than induction heads, all its other heads are ablated. This does not count as a "
         "control, and the table marks it."
     )

@@ -17,10 +17,11 @@ if _is_command and sys.path[0] == os.getcwd():
 from importlib.util import find_spec  # noqa: E402
 from multiprocessing import current_process  # noqa: E402
 
-if _is_command and not (find_spec("pathsum") and find_spec("dvc")):
+_missing = [name for name in ("pathsum", "dvc") if _is_command and not find_spec(name)]
+if _missing:
     sys.exit(
-        f"error: expected the packages of this project, but {sys.executable} has none; run `make setup` once, and "
-        "`. .venv/bin/activate` in each new shell"
+        f"error: expected the packages of this project, but {sys.executable} has no {' and no '.join(_missing)}; run "
+        "`make setup` once, and `. .venv/bin/activate` in each new shell"
     )
 
 from pipelines.interrupts import end_with_parent, listen  # noqa: E402

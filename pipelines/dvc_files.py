@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pipelines.paths import CIRCUITS, MODELS, REPORTS, read_yaml
+from pipelines.paths import CIRCUITS, MODELS, REPORTS, params, read_yaml
 
 LOCK = Path("dvc.lock")
 TMP = Path(".dvc/tmp")
@@ -116,9 +116,10 @@ def name_committed(stages: Set[str]) -> None:
     stage, and would put it back. ``stages`` are those out of date, whose results are made again anyway."""
     from pathsum.core.manifest import damage  # which takes time to import, and is rarely needed
 
+    kept = [output / model for output in (MODELS, CIRCUITS) for model in params()["cells"]]
     for name, made in _made():
         folder = Path(made["outs"][0]["path"]) if made.get("outs") else Path()
-        if name not in stages and folder.parent in (MODELS, CIRCUITS) and folder.is_dir() and (found := damage(folder)):
+        if name not in stages and folder in kept and folder.is_dir() and (found := damage(folder)):
             _say(
                 f"{folder}: {found}, and dvc.lock has it so, as after `dvc commit`; "
                 f"run `dvc repro --force --single-item {name}` to make it again"

@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 import hydra
@@ -94,6 +96,20 @@ def require_effect(arguments: Sequence[str]) -> None:
             )
 
 
+def require_visible_modules(arguments: Sequence[str]) -> None:
+    """Raise ValueError if a launcher is chosen and a file of this folder has the name of a module of Python or of a
+    package: the launcher's workers look for modules in this folder first, and would run that file instead."""
+    elsewhere = [entry for entry in sys.path if Path(entry).resolve() != Path.cwd()]
+    for word in arguments:
+        key, _, launcher = word.lstrip("+").partition("=")
+        for path in sorted(Path().glob("*.py")) if key == "hydra/launcher" and launcher != "basic" else ():
+            if path.stem.isidentifier() and PathFinder.find_spec(path.stem, elsewhere):
+                raise ValueError(
+                    f"{path}: expected no file here with the name of a module of Python or of a package, because "
+                    f"processes of {word} would run it instead; rename it"
+                )
+
+
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
     """Train one model. ``typed`` are the overrides of the command line; ``sweep`` is true for --multirun."""
     with stage(threads=0):
@@ -129,8 +145,10 @@ def main(config: DictConfig) -> None:
 if __name__ == "__main__":
     os.environ[PARENT] = str(os.getpid())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
-    with ranks.process_group(), stage(threads=0), composing(sys.argv[1:]):
-        require_effect(sys.argv[1:])
-        if not ranks.is_main():
-            sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
-        main()
+    with ranks.process_group(), stage(threads=0):
+        require_visible_modules(sys.argv[1:])
+        with composing(sys.argv[1:]):
+            require_effect(sys.argv[1:])
+            if not ranks.is_main():
+                sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
+            main()

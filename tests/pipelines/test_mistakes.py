@@ -14,6 +14,7 @@ from pathsum.core.storage import parse_json, read_json, read_lines, read_records
 from pathsum.probes.evaluation import Device
 from pipelines import paths
 from pipelines.paths import ROOT, model_of, params, section
+from pipelines.train import require_visible_modules
 from pipelines.train_cell import set_threads
 from tests.commands import command
 
@@ -177,7 +178,8 @@ def test_a_command_outside_its_environment_says_how_to_enter_it() -> None:
     told = subprocess.run(bare, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr.startswith("error: expected the packages of this project, but ")
-    assert told.stderr.endswith("has none; run `make setup` once, and `. .venv/bin/activate` in each new shell\n")
+    said = "has no pathsum and no dvc; run `make setup` once, and `. .venv/bin/activate` in each new shell\n"
+    assert told.stderr.endswith(said)
 
 
 def test_a_file_here_hides_no_module_of_python_or_of_a_package(tmp_path: Path) -> None:
@@ -189,6 +191,24 @@ def test_a_file_here_hides_no_module_of_python_or_of_a_package(tmp_path: Path) -
     assert (told.returncode, told.stderr) == (
         1, "\nerror: expected params.yaml in this folder; run `make params` in the repository's root\n"
     )  # fmt: skip
+
+
+def test_a_file_that_workers_of_a_launcher_would_run_in_place_of_a_module_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get this folder first in their search path: `make sweep JOBS=2` ended in a traceback of this file."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "x.random", "__main__", "random"):
+        Path(f"{name}.py").write_text("raise SystemExit('a user own file was run')")
+    require_visible_modules(["--multirun", "model.n_layers=1,2", "hydra/launcher=basic"])  # no workers
+    for launcher in ("hydra/launcher=joblib", "+hydra/launcher=submitit_local"):
+        with pytest.raises(ValueError, match=r"^random\.py: expected no file here with the name of a module of Python"):
+            require_visible_modules(["--multirun", launcher, "model.n_layers=1,2"])
+    Path("random.py").rename("torch.py")
+    with pytest.raises(ValueError, match=r"^torch\.py: .* because processes of hydra/launcher=slurm would run it"):
+        require_visible_modules(["--multirun", "hydra/launcher=slurm"])
+    Path("torch.py").unlink()
+    require_visible_modules(["--multirun", "hydra/launcher=slurm"])
 
 
 def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

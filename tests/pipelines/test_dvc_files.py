@@ -34,7 +34,7 @@ from pipelines.dvc_files import (
 )
 
 ONE = "schema: '2.0'\nstages:\n  check:\n    cmd: python -m pipelines.check\n"
-OUTS = "    outs:\n    - path: data/checked\n"
+OUTS = "    outs:\n    - path: data/checked\n      hash: md5\n"
 GOOD = ONE + OUTS
 
 
@@ -53,6 +53,7 @@ HARM: list[tuple[Callable[[str], str], str]] = [
     (lambda text: text.replace("cmd", "cm`"), "damaged"),
     (lambda text: text.replace("outs", "ouds"), "damaged"),
     (lambda text: "<<<<<<< HEAD\n" + text, "damaged"),
+    (lambda text: text.replace("hash: md5", "hash: mt5"), "damaged"),  # which agrees with DVC's schema
 ]
 
 

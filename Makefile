@@ -9,6 +9,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
 unexport PYTHONWARNINGS # "error" would end libraries that only warn
+unexport PYTHONSAFEPATH # which would hide pipelines/
 
 # What each target reads. A variable on the command line that it does not read is an error, not a setting without effect.
 READS_repro   = JOBS

@@ -3,21 +3,24 @@
 The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths of stored files from here.
 """
 
-import signal
-
-_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits for the end of these imports
-
-import os  # noqa: E402
-import sys  # noqa: E402
+import os
+import sys
 
 _is_command = sys.argv[0] == "-m"  # python -m pipelines.NAME: this package is imported before the command
 if _is_command and sys.path[0] == os.getcwd():
     sys.path.append(sys.path.pop(0))  # else a user's own statistics.py in this folder would hide Python's
+_library = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+if os.path.isdir(_library):
+    sys.path.insert(0, _library)  # in a copy of the project, .venv finds pathsum in the first one, not in the copy
+
+import signal  # noqa: E402
+
+_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits for the end of these imports
 
 from importlib.util import find_spec  # noqa: E402
 from multiprocessing import current_process  # noqa: E402
 
-_missing = [name for name in ("pathsum", "dvc") if _is_command and not find_spec(name)]
+_missing = [name for name in ("torch", "dvc") if _is_command and not find_spec(name)]
 if _missing:
     sys.exit(
         f"error: expected the packages of this project, but {sys.executable} has no {' and no '.join(_missing)}; run "

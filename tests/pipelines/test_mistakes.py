@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -178,13 +179,13 @@ def test_a_command_outside_its_environment_says_how_to_enter_it() -> None:
     told = subprocess.run(bare, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr.startswith("error: expected the packages of this project, but ")
-    said = "has no pathsum and no dvc; run `make setup` once, and `. .venv/bin/activate` in each new shell\n"
+    said = "has no torch and no dvc; run `make setup` once, and `. .venv/bin/activate` in each new shell\n"
     assert told.stderr.endswith(said)
 
 
 def test_a_file_here_hides_no_module_of_python_or_of_a_package(tmp_path: Path) -> None:
     (tmp_path / "pipelines").symlink_to(ROOT / "pipelines")
-    for name in ("statistics", "random", "tokenize", "yaml", "torch"):
+    for name in ("statistics", "random", "tokenize", "yaml", "torch", "signal"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a user own file was run')")
     asked = [sys.executable, "-m", "pipelines.train_cell"]
     told = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
@@ -208,7 +209,18 @@ def test_a_file_that_workers_of_a_launcher_would_run_in_place_of_a_module_is_ref
     with pytest.raises(ValueError, match=r"^torch\.py: .* because processes of hydra/launcher=slurm would run it"):
         require_visible_modules(["--multirun", "hydra/launcher=slurm"])
     Path("torch.py").unlink()
-    require_visible_modules(["--multirun", "hydra/launcher=slurm"])
+
+
+def test_a_copy_of_the_project_runs_its_own_library(tmp_path: Path) -> None:
+    """Its environment is that of the first folder: edits in the copy had no effect, and dvc.lock said that they had."""
+    shutil.copytree(ROOT / "pipelines", tmp_path / "pipelines", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "src" / "pathsum").mkdir(parents=True)
+    (tmp_path / "src" / "pathsum" / "__init__.py").write_text("raise SystemExit('the copy was run')")
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    told = subprocess.run(
+        [sys.executable, "-m", "pipelines.verify"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert told.stderr == "the copy was run\n"
 
 
 def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

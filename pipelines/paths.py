@@ -136,6 +136,9 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
 
             torch.set_num_threads(threads)
             keep_freed(2**28)
+            os.environ["PYTHONSAFEPATH"] = (
+                "1"  # else workers would run a user's own socket.py or math.py in this folder
+            )
         yield
         if sys.stdout:
             sys.stdout.flush()  # an error of the last line that is printed is told as well
@@ -150,6 +153,8 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
             error = OSError("a file would be larger than `ulimit -f` allows; raise it and run the same command again")
         print(f"\nerror: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(1) from error
+    finally:
+        os.environ.pop("PYTHONSAFEPATH", None)  # commands need this folder in their search path
 
 
 def unprintable() -> bool:

@@ -39,6 +39,7 @@ from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
 MOST_JOBS = 1_000  # largest number of joblib processes
+NEVER_IMPORTED = ("test", "tests")  # modules that Python or packages have, and that no process of a sweep imports
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
 
 
@@ -100,12 +101,15 @@ def require_visible_modules(arguments: Sequence[str]) -> None:
     """Raise ValueError if a launcher is chosen and a file of this folder has the name of a module of Python or of a
     package: the launcher's workers look for modules in this folder first, and would run that file instead."""
     elsewhere = [entry for entry in sys.path if Path(entry).resolve() != Path.cwd()]
+    own = {path.stem: path for path in Path().glob("*.py")} | {
+        path.parent.name: path for path in Path().glob("*/__init__.py")
+    }
     for word in arguments:
         key, _, launcher = word.lstrip("+").partition("=")
-        for path in sorted(Path().glob("*.py")) if key == "hydra/launcher" and launcher != "basic" else ():
-            if path.stem.isidentifier() and PathFinder.find_spec(path.stem, elsewhere):
+        for name in sorted(own) if key == "hydra/launcher" and launcher != "basic" else ():
+            if name.isidentifier() and name not in NEVER_IMPORTED and PathFinder.find_spec(name, elsewhere):
                 raise ValueError(
-                    f"{path}: expected no file here with the name of a module of Python or of a package, because "
+                    f"{own[name]}: expected no file here with the name of a module of Python or of a package, because "
                     f"processes of {word} would run it instead; rename it"
                 )
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import operator
 import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -209,6 +212,26 @@ def test_a_file_that_workers_of_a_launcher_would_run_in_place_of_a_module_is_ref
     with pytest.raises(ValueError, match=r"^torch\.py: .* because processes of hydra/launcher=slurm would run it"):
         require_visible_modules(["--multirun", "hydra/launcher=slurm"])
     Path("torch.py").unlink()
+    for name in ("random", "tests", "mine"):
+        Path(name).mkdir()
+        Path(name, "__init__.py").touch()
+    with pytest.raises(ValueError, match=r"^random/__init__\.py: expected no file here"):
+        require_visible_modules(["--multirun", "hydra/launcher=slurm"])
+    Path("random", "__init__.py").unlink()  # a folder without it hides nothing
+    Path("test.py").touch()
+    require_visible_modules(["--multirun", "hydra/launcher=slurm"])
+
+
+@pytest.mark.parametrize("name", ["math", "socket"])
+def test_a_file_here_hides_no_module_from_the_workers_of_a_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Each run ended in "a process of this stage was ended", with a traceback of this file."""
+    monkeypatch.chdir(tmp_path)
+    Path(f"{name}.py").write_text("raise SystemExit('a user own file was run')")
+    with paths.stage(1), ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:
+        assert worker.submit(operator.add, 2, 3).result() == 5
+    assert "PYTHONSAFEPATH" not in os.environ
 
 
 def test_a_copy_of_the_project_runs_its_own_library(tmp_path: Path) -> None:

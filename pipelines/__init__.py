@@ -9,7 +9,7 @@ import sys
 _is_command = sys.argv[0] == "-m"  # python -m pipelines.NAME: this package is imported before the command
 if _is_command and sys.path[0] == os.getcwd():
     sys.path.append(sys.path.pop(0))  # else a user's own statistics.py in this folder would hide Python's
-_library = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+_library = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, "src"))
 if os.path.isdir(_library):
     sys.path.insert(0, _library)  # in a copy of the project, .venv finds pathsum in the first one, not in the copy
 

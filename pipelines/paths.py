@@ -136,9 +136,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
 
             torch.set_num_threads(threads)
             keep_freed(2**28)
-            os.environ["PYTHONSAFEPATH"] = (
-                "1"  # else workers would run a user's own socket.py or math.py in this folder
-            )
+            os.environ["PYTHONSAFEPATH"] = "1"  # for workers; else they would run a user's own math.py in this folder
         yield
         if sys.stdout:
             sys.stdout.flush()  # an error of the last line that is printed is told as well

@@ -101,9 +101,8 @@ def require_visible_modules(arguments: Sequence[str]) -> None:
     """Raise ValueError if a launcher is chosen and a file of this folder has the name of a module of Python or of a
     package: the launcher's workers look for modules in this folder first, and would run that file instead."""
     elsewhere = [entry for entry in sys.path if Path(entry).resolve() != Path.cwd()]
-    own = {path.stem: path for path in Path().glob("*.py")} | {
-        path.parent.name: path for path in Path().glob("*/__init__.py")
-    }
+    files = (*Path().glob("*.py"), *Path().glob("*/__init__.py"))
+    own = {path.parent.name or path.stem: path for path in files}  # by the name under which Python imports them
     for word in arguments:
         key, _, launcher = word.lstrip("+").partition("=")
         for name in sorted(own) if key == "hydra/launcher" and launcher != "basic" else ():

@@ -333,14 +333,12 @@ def test_transposed_queries_are_blamed_on_the_file() -> None:
     assert "configuration" not in said
 
 
-@pytest.mark.parametrize(("factor", "fits"), [(1e8, True), (1e10, False)])
-def test_weights_whose_products_exceed_float32_are_refused(factor: float, fits: bool) -> None:
+@pytest.mark.parametrize("name", ["unembed.b_U", "pos_embed.W_pos", "blocks.0.attn.b_Q", "blocks.1.attn.W_Q"])
+def test_weights_of_which_float32_would_lose_digits_are_refused(name: str) -> None:
     state, config = written(14, normalization_type=None, **POSITIONS[0])
-    grown = {name: tensor * factor if ".W_" in name else tensor for name, tensor in state.items()}
-    if fits:
-        from_transformer_lens(grown, config)
-    else:
-        assert "blocks.1.attn: expected products of weights up to 1e+37" in refused(grown, config)
+    from_transformer_lens(state | {name: torch.full_like(state[name], -1e4)}, config)
+    said = refused(state | {name: torch.full_like(state[name], -1.1e4)}, config)
+    assert f"{name}: expected weights from -10000 to 10000, got one of size 11000; scale the weights" in said
 
 
 def test_weights_of_eight_bits_are_refused() -> None:

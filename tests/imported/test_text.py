@@ -54,6 +54,14 @@ def test_this_project_s_own_tokenizer_has_its_own_words() -> None:
     assert len(set(theirs)) == 270
 
 
+def test_a_tokenizer_that_lacks_its_own_unknown_token_is_refused(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(WordLevel({"<s>": 0, "a": 1}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Whitespace()
+    (tmp_path / "a.txt").write_text("a b")
+    with pytest.raises(ValueError, match="TEXT: expected text that the tokenizer can encode, got: WordLevel error"):
+        encode_text(str(tmp_path / "a.txt"), tokenizer, 0)
+
+
 def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "a": 2, "▁b": 3}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = Whitespace()

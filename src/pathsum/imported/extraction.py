@@ -45,7 +45,8 @@ def extract_tables(
     The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
     id. Windows have ``context`` tokens, or as many as the model allows if that is less. There are fewer windows than in
     ``config`` where traces would be too large. Tables are computed in float32, and the exactness check in float64.
-    Raises ValueError if windows have fewer than 8 tokens, or if ``tokens`` fit into one window.
+    Raises ValueError if windows have fewer than 8 tokens, if ``tokens`` fit into one window, or if logits are not
+    finite.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -58,6 +59,8 @@ def extract_tables(
     config = _affordable(config, model.weights(), n_ctx)
     data = eval_data(tokens, words, config, n_ctx)
     trained = trace_model(model.to(torch.float32), n_ctx, data, config)
+    if not (trained.natural.logits.isfinite().all() and trained.repeated.logits.isfinite().all()):
+        raise ValueError("WEIGHTS: expected finite logits, got NaN or infinity in float32; scale the weights")
     tables = framework.tables(trained, data, config) | atlas.tables(trained, data, config)
     heads: list[HeadRow] = tables["heads"]
     matching = max(heads, key=lambda h: h.prefix_matching, default=None)

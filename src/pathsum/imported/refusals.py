@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -33,7 +32,7 @@ MUST_BE: dict[str, Any] = {
 }  # fmt: skip
 
 MOST_SHOWN = 8  # complaints in a message; renamed or other weights can have hundreds
-LARGEST = 1e37  # of a product of weights; float32 ends at 3.4e38
+LARGEST = 1e4  # of a weight; those of trained models are far below, and float32 rounds larger logits to 1e-3 and more
 FLAGS = ("use_attn_scale", "rotary_adjacent_pairs")
 SIZES = ("n_layers", "n_heads", "d_head", "d_model", "d_vocab")  # must equal those of the weights, where they are given
 NUMBERS = {
@@ -68,8 +67,7 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     the first ``MOST_SHOWN`` of them.
 
     Names that are right except for a prefix, or for layer numbers such as 01, give one complaint for all. Invalid
-    numbers are listed alone, because the other checks depend on the numbers. Too large products of weights are listed
-    only if nothing else is wrong."""
+    numbers are listed alone, because the other checks depend on the numbers."""
     hints: list[str] = []
     renamed = {_usual(name): tensor for name, tensor in state.items()}
     unusual = [name for name in state if _usual(name) != name]
@@ -79,7 +77,6 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     complaints = hints + (
         _number_complaints(state, config)
         or (_setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config))
-        or _product_complaints(state)
     )
     if (more := len(complaints) - MOST_SHOWN) > 0:
         complaints[MOST_SHOWN:] = [f"… and {more} more"]
@@ -105,7 +102,7 @@ def n_layers_of(state: Mapping[str, Tensor]) -> int:
 
 def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each setting that is out of bounds, for each tensor that does not hold finite floating-point
-    numbers, and for a layer number that is too large."""
+    numbers up to ``LARGEST``, and for a layer number that is too large."""
     found = [
         f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
         for name, bound in NUMBERS.items()
@@ -116,6 +113,11 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
         f"{list(tensor.shape)}; convert the file again"
         for name, tensor in state.items()
         if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and _finite(tensor))
+    ]
+    found = found or [
+        f"{name}: expected weights from {-LARGEST:g} to {LARGEST:g}, got one of size {size:g}; scale the weights"
+        for name, tensor in state.items()
+        if not name.endswith(BUFFERS) and (size := tensor.abs().max().item()) > LARGEST
     ]
     if (n_layers := n_layers_of(state)) > len(state):
         found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")
@@ -135,20 +137,6 @@ def _finite(tensor: Tensor) -> bool:
 
 def _floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.dim() > 0
-
-
-def _product_complaints(state: Mapping[str, Tensor]) -> list[str]:
-    """Return a message for each QK and each OV circuit of a layer that may have entries above ``LARGEST``.
-
-    The product of the norms of the factors is an upper bound of the entries."""
-    norm = {name: tensor.double().norm().item() for name, tensor in state.items() if ".W_" in name}
-    ends = {"QK": norm["embed.W_E"] ** 2, "VO": norm["embed.W_E"] * norm["unembed.W_U"]}
-    return [
-        f"blocks.{layer}.attn: expected products of weights up to {LARGEST:g}, got up to {size:g}; scale the weights"
-        for layer in range(n_layers_of(state))
-        for circuit, end in ends.items()
-        if (size := end * math.prod(norm[f"blocks.{layer}.attn.W_{part}"] for part in circuit)) > LARGEST
-    ]
 
 
 def _setting_complaints(config: Mapping[str, Any]) -> list[str]:

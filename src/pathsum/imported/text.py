@@ -7,7 +7,9 @@ and in the model (``TransformerLensModel.bos_first``).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -113,11 +115,7 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
         )
     stream = []
     for start in range(0, len(documents), BATCH):
-        try:
-            batch = tokenizer.encode_batch_fast(documents[start : start + BATCH], add_special_tokens=False)
-        except Exception as error:  # the library raises bare Exception
-            raise ValueError(f"TEXT: expected text that the tokenizer can encode, got: {error}") from error
-        for encoded in batch:
+        for encoded in _encoded(tokenizer.encode_batch_fast, documents[start : start + BATCH]):
             stream += [bos, *encoded.ids]
     tokens = np.array(stream, dtype=np.int64)
     added, name = tokenizer.get_added_tokens_decoder().get(bos), tokenizer.id_to_token(bos)
@@ -142,10 +140,18 @@ def _sample(text: str) -> str:
     return "\n".join(text[start : start + SAMPLE // 100] for start in starts)
 
 
+def _encoded(encode: Callable[..., Any], text: str | Sequence[str]) -> Any:
+    """Return what a function of the tokenizer makes of ``text``. Raises ValueError if it fails."""
+    try:
+        return encode(text, add_special_tokens=False)
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(f"TEXT: expected text that the tokenizer can encode, got: {error}") from error
+
+
 def _known(tokenizer: Tokenizer, text: str) -> float:
     """Return the share (0 to 1) of the characters of ``text``, white space excepted, that have a token other than the
     unknown token."""
-    encoded = tokenizer.encode(text, add_special_tokens=False)
+    encoded = _encoded(tokenizer.encode, text)
     unknown = getattr(tokenizer.model, "unk_token", None)
     known = np.zeros(len(text), dtype=bool)
     for token, (start, end) in zip(encoded.tokens, encoded.offsets, strict=True):

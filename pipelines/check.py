@@ -85,7 +85,7 @@ def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "
             yield from differences(
                 ours.get(key, "(absent)"), theirs.get(key, "(absent)"), others, f"{path}.{key}".strip(".")
             )
-    elif ours != theirs:
+    elif ours != theirs and not (ours != ours and theirs != theirs):  # NaN differs from itself
         yield f"  {path}: params.yaml has {_short(ours)}, {others} {_short(theirs)}"
 
 
@@ -434,8 +434,7 @@ if __name__ == "__main__":
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
         require_as_frozen(registered, stated())
-        if one_off:
-            check_composed(values)
+        check_composed(values)
         read_reference_run(REFERENCE_RUN)  # which the report needs
         for line in without_effect(values):
             print(line, file=sys.stderr)

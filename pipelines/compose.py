@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 import yaml
@@ -30,6 +31,8 @@ COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
 OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
+GLOBAL = "# @package _global_"  # without this line, Hydra would put the settings of a profile into a section `profile`
+TEXT = "tag:yaml.org,2002:str"
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
 
@@ -163,6 +166,8 @@ def _said(error: Exception) -> str:
         )
     if str(ROOT / "conf") not in text and (unreadable := list(_unreadable())):
         return "; ".join(unreadable)
+    if "Cannot find primary config" in text:
+        return "expected the file conf/config.yaml, found none; put it back"
     if isinstance(error, RecursionError):
         return "expected settings that end, got some that contain themselves or are nested too deeply"
     if re.search("requires --multirun|Ambiguous value", text):
@@ -256,6 +261,9 @@ def _misplaced() -> Iterator[str]:
     with suppress(OSError, ValueError, KeyError, TypeError):  # `_unreadable` names such a file
         lines = read_yaml(ROOT / "conf" / "config.yaml")["defaults"]
         groups = [str(next(iter(line), "") if isinstance(line, dict) else line) for line in lines]
+        for group, line in zip(groups, lines, strict=True):
+            if isinstance(line, dict) and (line[group] is None or isinstance(line[group], list | dict)):
+                yield f"conf/config.yaml: expected `{group}: NAME`, got {line[group] or 'no name'}; name one file"
     for group in groups:
         if group.startswith("optional "):
             name = group.removeprefix("optional ").strip()
@@ -271,16 +279,39 @@ def _misplaced() -> Iterator[str]:
 
 
 def _misread() -> Iterator[str]:
-    """Yield a complaint for each number of conf/ in a notation that YAML reads as another one than it looks."""
+    """Yield a complaint for what YAML or Hydra would read in conf/ as something else than it looks: numbers in other
+    notations, keys that occur twice, ``???``, and profiles whose settings Hydra would put into a section."""
     for path in sorted((ROOT / "conf").rglob("*.yaml")):
         with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):  # `_unreadable` names such a file
-            for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=YAML):
-                text = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else ""
-                if OTHER_NUMBER.fullmatch(text) and isinstance(value := yaml.load(text, Loader=YAML), int | float):
+            text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
+            leading = takewhile(lambda line: line.startswith("#") or not line.strip(), text.splitlines())
+            if path.parent.name == "profile" and GLOBAL not in map(str.strip, leading):
+                yield f"{name}: expected the first line `{GLOBAL}`, got {text[:40]!r}; put it first"
+            for node in _nodes(yaml.compose(text, Loader=YAML), set()):
+                if isinstance(node, yaml.MappingNode):
+                    keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+                    times = Counter(key.value for key in keys)
+                    for key in {key.value for key in keys if times[key.value] > 1 and key.tag != TEXT}:
+                        yield f"{name}: expected different keys, got {key} more than once; remove one"
+                elif node.value == "???" and path.parent.name in ("conf", "profile"):
+                    yield f"{name}: expected a value, got ???, which keeps the value of another file; write one"
+                elif OTHER_NUMBER.fullmatch(node.value) and node.tag != TEXT:
                     yield (
-                        f"{path.relative_to(ROOT)}: expected a decimal number, got {text}, which YAML reads as "
-                        f"{value}; write it in decimal digits, without a leading zero"
+                        f"{name}: expected a decimal number, got {node.value}, which YAML reads as "
+                        f"{yaml.load(node.value, Loader=YAML)}; write it in decimal digits, without a leading zero"
                     )
+
+
+def _nodes(node: yaml.Node | None, seen: set[int]) -> Iterator[yaml.MappingNode | yaml.ScalarNode]:
+    """Yield each mapping and each scalar of a YAML document once, although aliases may repeat it."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode | yaml.ScalarNode):
+        yield node
+    for inner in node.value if isinstance(node, yaml.CollectionNode) else ():
+        for each in inner if isinstance(inner, tuple) else (inner,):
+            yield from _nodes(each, seen)
 
 
 def _unreadable() -> Iterator[str]:

@@ -40,6 +40,7 @@ from pipelines.train_cell import run_cell, set_threads
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
 MOST_JOBS = 1_000  # largest number of joblib processes
 NEVER_IMPORTED = ("test", "tests")  # modules that Python or packages have, and that no process of a sweep imports
+OF_SWEEPS = ("hydra/launcher", "hydra/sweeper", "hydra.sweep.")
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
 
 
@@ -72,9 +73,11 @@ def require_same_tokens(config: DictConfig) -> None:
 def require_effect(arguments: Sequence[str]) -> None:
     """Raise ValueError for an override that would change nothing or that cannot be used.
 
-    These are settings that training one model does not read, sweeps without values (for which Hydra would train
-    nothing), overrides that delete or replace a section, wrong numbers of jobs, and another working folder.
+    These are settings that training one model does not read, launchers without a sweep, sweeps without values (for
+    which Hydra would train nothing), overrides that delete or replace a section, wrong numbers of jobs, and another
+    working folder.
     """
+    sweep = any(word == "-m" or (word.startswith("--m") and "--multirun".startswith(word)) for word in arguments)
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
     for typed in (word for word in arguments if ("=" in word and not word.startswith("-")) or word.startswith("~")):
@@ -86,6 +89,10 @@ def require_effect(arguments: Sequence[str]) -> None:
             raise ValueError(
                 f"{typed}: expected one setting and its value, such as train.tokens=500000, got another form"
             )
+        if key.startswith(OF_SWEEPS) and not sweep and "hydra.mode=MULTIRUN" not in arguments:
+            raise ValueError(f"{typed}: only sweeps read it; expected --multirun as well")
+        if key.startswith("hydra.sweeper"):
+            raise ValueError(f"{typed}: expected the values of a sweep as KEY=1,2, got them in a setting of Hydra")
         if key == "hydra.launcher.n_jobs" and isinstance(value, int) and value not in (-1, *range(1, MOST_JOBS + 1)):
             raise ValueError(f"{typed} (JOBS): expected a number of models to train at a time, 1 to {MOST_JOBS}")
         if key == "hydra.job.chdir" and value is not False:

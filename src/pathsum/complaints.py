@@ -82,7 +82,7 @@ def of_change(
     """
     for section, settings in change.items():
         if section not in known:
-            yield f"{place}.{section}: expected changes of {' and '.join(known)} only; {place}.train.tokens is one"
+            yield f"{place}.{section}: expected changes of {' and '.join(known)} only, such as train.tokens"
         elif not isinstance(settings, Mapping):
             yield f"{place}.{section}: expected settings by name, such as {{tokens: 9000000}}, got {settings!r}"
         else:

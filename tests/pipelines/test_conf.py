@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import math
 import re
 import shutil
 import tempfile
@@ -31,7 +32,7 @@ from pathsum.config import (
 )
 from pipelines import compose as composition
 from pipelines import train
-from pipelines.check import check_composed, check_valid, without_effect
+from pipelines.check import check_composed, check_valid, differences, without_effect
 from pipelines.compose import compose, composing
 from pipelines.paths import ROOT, read_yaml
 from tests.commands import command
@@ -356,6 +357,9 @@ def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: st
         (["++sweep.overrides.L2H4S9.train.tokens=5"], "tokens=5: expected a setting that training one model reads"),
         (["sweep=widths"], "sweep=widths: expected a setting that training one model reads"),
         (["--multirun", "hydra/launcher=joblib", "hydra.launcher.n_jobs=0"], "n_jobs=0 (JOBS): expected a number of"),
+        (["hydra/launcher=joblib"], "hydra/launcher=joblib: only sweeps read it; expected --multirun as well"),
+        (["hydra.sweep.dir=x"], "hydra.sweep.dir=x: only sweeps read it; expected --multirun as well"),
+        (["--multirun", "hydra.sweeper.params={seed:1}"], "expected the values of a sweep as KEY=1,2"),
         (["hydra.job.chdir=true"], "hydra.job.chdir=true: expected false, because paths are relative to the root"),
         (["hydra.run.dir=/dev/null/x"], "/dev/null/x: Not a directory; give a path"),
         (
@@ -617,6 +621,26 @@ def test_the_committed_params_are_fresh(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "checked").read_text() == "checked\n"
 
 
+def test_models_in_conf_that_do_not_follow_from_the_other_sections_are_refused(tmp_path: Path) -> None:
+    path = copy(tmp_path) / "conf" / "config.yaml"
+    path.write_text(path.read_text().replace("cells: ${grid:${model},${train},${sweep}}", "cells: {}"))
+    values = yaml.safe_load((tmp_path / "params.yaml").read_text()) | {"cells": {}}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
+    assert "cells: composed from other sections, but given otherwise" in check(tmp_path).stderr
+
+
+def test_a_value_that_differs_from_itself_is_not_stale() -> None:
+    assert not list(differences({"x": {"y": math.nan, "z": 1}}, {"x": {"y": math.nan, "z": 1}}))
+    assert len(list(differences({"x": math.nan}, {"x": 1.0}))) == 1
+
+
+def test_a_missing_configuration_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    (tmp_path / "conf" / "config.yaml").unlink()
+    with pytest.raises(ValueError, match="expected the file conf/config.yaml, found none; put it back"):
+        compose(tmp_path / "params.yaml", [])
+
+
 def test_a_comment_in_conf_changes_nothing(tmp_path: Path) -> None:
     copy(tmp_path)
     path = tmp_path / "conf" / "train" / "muon.yaml"
@@ -764,6 +788,16 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
         ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 0x1F", "got 0x1F, which YAML reads as 31"),
         ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 1:30", "got 1:30, which YAML reads as 90"),
         ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 1_000", ""),
+        ("config.yaml", "- profile: laptop", "- profile:", "expected `profile: NAME`, got no name; name one file"),
+        ("config.yaml", "- profile: laptop", "- profile: [smoke, laptop]", "NAME`, got ['smoke', 'laptop']; name one"),
+        ("config.yaml", "seed: $", "tokenizer:\n  d_vocab: ???\nseed: $", "expected a value, got ???, which keeps the"),
+        ("profile/smoke.yaml", "  windows: 8", "  windows: ???", "expected a value, got ???, which keeps the value of"),
+        ("profile/laptop.yaml", "# @package _global_", "# See the README.\n\n# @package _global_", ""),
+        ("profile/smoke.yaml", "# @package _global_\n", "", "expected the first line `# @package _global_`, got '# E"),
+        ("profile/smoke.yaml", "# @package", "\ufeff# @package", "`# @package _global_`, got '\\ufeff# @package"),
+        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, 2: 4}", "expected different keys, got 2 more than once"),
+        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, '2': 4}", "expected different keys, got 2 more than once"),
+        ("sweep/grid.yaml", "overrides: {}", "overrides: {L2H2S2: &a {train: {batch: 8}}, L2H4S2: *a}", ""),
         ("sweep/grid.yaml", "seeds: [2, 3, 4]", "seeds: [2, 010]", "got 010, which YAML reads as 8; write it in"),
     ],
 )

@@ -23,6 +23,7 @@ UNREAD := $(filter-out PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t)),$(GI
 $(if $(UNREAD),$(error make $(MAKECMDGOALS): $(UNREAD) would have no effect; expected no variables but PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t))))
 
 $(if $(strip $(VENV)),,$(error VENV: expected a folder, got none))
+$(if $(word 2,$(VENV)),$(error VENV: expected a folder without blanks in its path, got $(VENV)))
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipelines.interrupts import PARENT, end_with_parent
@@ -19,6 +20,8 @@ from pipelines.paths import FULL, unprintable
 
 OURS = (Path(".dvc/config"), Path(".dvcignore"))  # in git
 LOCAL = Path(".dvc/config.local")
+WRITTEN = [Path(name) for name in (".", ".dvc/cache", "data", "models", "circuits", "reports", "runs")]
+ROOM = 2**20  # bytes; with less, DVC may fail without naming the disk
 WRONG_SETTINGS = 251  # exit code of DVC
 
 if TYPE_CHECKING:
@@ -134,4 +137,6 @@ if __name__ == "__main__":
         )
     elif code and unprintable():
         print("error: " + FULL.format("to which standard output goes"), file=sys.stderr)
+    elif code and (full := [folder for folder in WRITTEN if folder.exists() and disk_usage(folder).free < ROOM]):
+        print("error: " + FULL.format(f"of {full[0].absolute()}"), file=sys.stderr)
     sys.exit(code)

@@ -48,7 +48,10 @@ def params(folder: Path = Path()) -> dict[str, Any]:
     """
     if not (folder / PARAMS).is_file():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
-    values = read_yaml(folder / PARAMS)
+    try:
+        values = read_yaml(folder / PARAMS)
+    except ValueError as error:
+        raise ValueError(f"{error}, or run `make params` to write it again") from error
     if not isinstance(values, dict):
         raise ValueError(f"{PARAMS}: expected the sections that `make params` writes, got no section; run it again")
     try:

@@ -5,6 +5,7 @@ Files that git ignores are not copied. Neither are dvc.lock and reports/, so tha
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ def copy_tree(folder: Path) -> None:
     """
     _require_own(folder)
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[name]  # in a hook, git would make the folder a part of the repository that the hook runs in
     _git("init", "--quiet", str(folder))
     (folder / MARK).touch()
     for stale in ("conf", "pipelines", "src"):

@@ -76,6 +76,7 @@ def test_a_stage_of_one_model_explains_itself(tmp_path: Path, module: str) -> No
         (b"", "params.yaml: expected the sections that `make params` writes, got no section; run it again"),
         (b"- a", "params.yaml: expected the sections"),
         (b"cells: [1", "params.yaml: expected YAML, got something else"),
+        (b"cells: [1", r"correct the file, or run `make params` to write it again"),
         (b"\xff\xfe", "params.yaml: expected YAML, got something else"),
         (b"cells: &a [*a]", "params.yaml: expected values, got one that contains itself; run `make params` again"),
     ],
@@ -112,6 +113,15 @@ def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "copy" / "a.txt").read_text() == "a"
     (tmp_path / "copy" / ".git" / "pathsum-copy").unlink()
     assert "expected a new or empty folder" in command(tmp_path / "project", "pipelines.scratch", "../copy").stderr
+
+
+def test_a_copy_in_a_hook_of_git_is_a_repository_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)
+    (tmp_path / "project" / "a.txt").write_text("a")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "project" / ".git"))  # as git does for hooks
+    assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
+    assert (tmp_path / "copy" / "a.txt").read_text() == "a"
+    assert (tmp_path / "copy" / ".git" / "HEAD").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import takewhile
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -25,14 +24,12 @@ from omegaconf.errors import OmegaConfBaseException
 from pathsum.complaints import unknown
 from pathsum.config import ConfigError
 from pathsum.core.storage import write_whole
-from pipelines.paths import PARAMS, ROOT, YAML, params, read_yaml, show_help, stage
+from pipelines.misread import misread
+from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
-OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
-GLOBAL = "# @package _global_"  # without this line, Hydra would put the settings of a profile into a section `profile`
-TEXT = "tag:yaml.org,2002:str"
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
 
@@ -73,8 +70,8 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf in the block into a ValueError that says what is wrong with ``overrides``
     or conf/."""
     _refuse_what_would_be_ignored(overrides)
-    if misread := [*_misplaced(), *_misread()]:
-        raise ValueError("\n".join(misread))
+    if complaints := list(misread(ROOT / "conf")):
+        raise ValueError("\n".join(complaints))
     try:
         yield
     except CAUGHT as error:
@@ -253,65 +250,6 @@ def _unknown_key(path: str) -> str:
     if isinstance(known, dict) and known:
         return f"{path}: expected one setting of it at a time; write ++{path}.KEY=VALUE for each"
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
-
-
-def _misplaced() -> Iterator[str]:
-    """Yield a complaint for each line of `defaults` in conf/config.yaml that would change nothing in silence."""
-    groups: list[str] = []
-    with suppress(OSError, ValueError, KeyError, TypeError):  # `_unreadable` names such a file
-        lines = read_yaml(ROOT / "conf" / "config.yaml")["defaults"]
-        groups = [str(next(iter(line), "") if isinstance(line, dict) else line) for line in lines]
-        for group, line in zip(groups, lines, strict=True):
-            if isinstance(line, dict) and (line[group] is None or isinstance(line[group], list | dict)):
-                yield f"conf/config.yaml: expected `{group}: NAME`, got {line[group] or 'no name'}; name one file"
-    for group in groups:
-        if group.startswith("optional "):
-            name = group.removeprefix("optional ").strip()
-            yield f"conf/config.yaml: expected `{name}: NAME`, got `{group}`, which ignores a misspelt name; correct it"
-    plain = [re.split("[/@]", group.lstrip("/"))[0] for group in groups]  # /profile, profile/smoke, profile@_global_
-    later = plain[plain.index("profile") + 1 :] if "profile" in plain else []
-    later = [group for group in later if group.isidentifier() and group != "profile"]
-    if later:
-        yield (
-            f"conf/config.yaml: expected `profile` after `{later[-1]}` in `defaults`, because later lines override "
-            "earlier ones; move it to the end"
-        )
-
-
-def _misread() -> Iterator[str]:
-    """Yield a complaint for what YAML or Hydra would read in conf/ as something else than it looks: numbers in other
-    notations, keys that occur twice, ``???``, and profiles whose settings Hydra would put into a section."""
-    for path in sorted((ROOT / "conf").rglob("*.yaml")):
-        with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):  # `_unreadable` names such a file
-            text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
-            leading = takewhile(lambda line: line.startswith("#") or not line.strip(), text.splitlines())
-            if path.parent.name == "profile" and GLOBAL not in map(str.strip, leading):
-                yield f"{name}: expected the first line `{GLOBAL}`, got {text[:40]!r}; put it first"
-            for node in _nodes(yaml.compose(text, Loader=YAML), set()):
-                if isinstance(node, yaml.MappingNode):
-                    keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-                    times = Counter(key.value for key in keys)
-                    for key in {key.value for key in keys if times[key.value] > 1 and key.tag != TEXT}:
-                        yield f"{name}: expected different keys, got {key} more than once; remove one"
-                elif node.value == "???" and path.parent.name in ("conf", "profile"):
-                    yield f"{name}: expected a value, got ???, which keeps the value of another file; write one"
-                elif OTHER_NUMBER.fullmatch(node.value) and node.tag != TEXT:
-                    yield (
-                        f"{name}: expected a decimal number, got {node.value}, which YAML reads as "
-                        f"{yaml.load(node.value, Loader=YAML)}; write it in decimal digits, without a leading zero"
-                    )
-
-
-def _nodes(node: yaml.Node | None, seen: set[int]) -> Iterator[yaml.MappingNode | yaml.ScalarNode]:
-    """Yield each mapping and each scalar of a YAML document once, although aliases may repeat it."""
-    if node is None or id(node) in seen:
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.MappingNode | yaml.ScalarNode):
-        yield node
-    for inner in node.value if isinstance(node, yaml.CollectionNode) else ():
-        for each in inner if isinstance(inner, tuple) else (inner,):
-            yield from _nodes(each, seen)
 
 
 def _unreadable() -> Iterator[str]:

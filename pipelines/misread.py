@@ -1,0 +1,108 @@
+"""Find what YAML or Hydra would ignore in conf/ without a word, or read as something else than it looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+import yaml
+
+from pipelines.paths import YAML
+
+OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
+GLOBAL = "# @package _global_"  # without this line, Hydra would put the settings of a profile into a section `profile`
+TEXT, NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+Default = tuple[str, yaml.Node | None]  # a line of `defaults`: a folder of conf/, and the file that it names
+
+
+def misread(conf: Path) -> Iterator[str]:
+    """Yield a complaint for each such place in the files of the folder ``conf``. Files that cannot be read are left
+    out."""
+    for path in sorted(conf.rglob("*.yaml")):
+        with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):
+            text = path.read_text(encoding="utf-8")
+            document = yaml.compose(text, Loader=YAML)
+            defaults, in_profile = list(_defaults(document)), "profile" in path.relative_to(conf).parent.parts
+            complaints = chain(
+                _header(text) if in_profile else (),
+                _lines(defaults),
+                _order(defaults) if path == conf / "config.yaml" else (),
+                _values(document, overrides=in_profile or bool(defaults)),
+            )
+            yield from (f"{path.relative_to(conf.parent)}: {complaint}" for complaint in complaints)
+
+
+def _defaults(document: yaml.Node | None) -> Iterator[Default]:
+    for key, lines in document.value if isinstance(document, yaml.MappingNode) else ():
+        if key.value == "defaults" and isinstance(lines, yaml.SequenceNode):
+            for line in lines.value:
+                yield from (
+                    ((k.value, name) for k, name in line.value) if line.id == "mapping" else ((line.value, None),)
+                )
+
+
+def _header(text: str) -> Iterator[str]:
+    if not re.match(r"\s*#\s*@package _global_\s*?(\n|$)", text):
+        yield f"expected the first line `{GLOBAL}`, got {text[:40]!r}; put it first"
+
+
+def _lines(defaults: list[Default]) -> Iterator[str]:
+    for folder, name in defaults:
+        if folder.startswith("optional "):
+            plain = folder.removeprefix("optional ").strip()
+            yield f"expected `{plain}: NAME`, got `{folder}`, which ignores a misspelt name; correct it"
+        elif name is not None and (name.tag == NULL or isinstance(name, yaml.CollectionNode)):
+            yield f"expected `{folder}: NAME`, got {'no name' if name.tag == NULL else 'a list'}; name one file"
+
+
+def _order(defaults: list[Default]) -> Iterator[str]:
+    plain = [re.split("[/@]", folder.lstrip("/"))[0] for folder, _ in defaults]  # /profile, profile/smoke, profile@x
+    later = plain[plain.index("profile") + 1 :] if "profile" in plain else []
+    later = [folder for folder in later if folder.isidentifier() and folder != "profile"]
+    if later:
+        yield (
+            f"expected `profile` after `{later[-1]}` in `defaults`, because later lines override earlier ones; move it "
+            "to the end"
+        )
+
+
+def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:
+    """Yield a complaint for each key that occurs twice as a number, and each value that is read as another one.
+
+    ``overrides`` says whether the file overrides another one, so that ``???`` would keep the other's value."""
+    for node in _nodes(document, set()):
+        if isinstance(node, yaml.MappingNode):
+            numbers = [_number(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            tags = [key.tag for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            for key in {n for n, tag in zip(numbers, tags, strict=True) if numbers.count(n) > 1 and tag != TEXT}:
+                yield f"expected different keys, got {key} more than once; remove one"
+        elif node.value == "???" and overrides:
+            yield "expected a value, got ???, which keeps the value of another file; write one"
+        elif OTHER_NUMBER.fullmatch(node.value) and node.tag != TEXT:
+            yield (
+                f"expected a decimal number, got {node.value}, which YAML reads as "
+                f"{yaml.load(node.value, Loader=YAML)}; write it in decimal digits, without a leading zero"
+            )
+
+
+def _number(key: str) -> str:
+    """Return a key in one notation: 2, 2.0, +2 and 2_ are the same number."""
+    try:
+        return f"{float(key.replace('_', '')):g}"
+    except ValueError:
+        return key
+
+
+def _nodes(node: yaml.Node | None, seen: set[int]) -> Iterator[yaml.MappingNode | yaml.ScalarNode]:
+    """Yield each mapping and each scalar of a YAML document once, although aliases may repeat it."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode | yaml.ScalarNode):
+        yield node
+    for inner in node.value if isinstance(node, yaml.CollectionNode) else ():
+        for each in inner if isinstance(inner, tuple) else (inner,):
+            yield from _nodes(each, seen)

@@ -27,7 +27,7 @@ from pipelines import repro
 from pipelines.handwritten import read_settings
 from pipelines.paths import REPORTS, RUNS, TOKENS, stage
 from pipelines.results import read_results
-from pipelines.scratch import copy_tree
+from pipelines.scratch import choose_profile, copy_tree
 
 SCRATCH = Path(".scratch/corpora")
 PROFILE = "this_corpus"  # name of the profile in a scratch copy
@@ -136,8 +136,7 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
     (folder / "conf" / "profile" / f"{PROFILE}.yaml").write_text(f"# @package _global_\n{text}", encoding="utf-8")
-    config = folder / "conf" / "config.yaml"
-    config.write_text(re.sub(r"- profile: \w+", f"- profile: {PROFILE}", config.read_text()), encoding="utf-8")
+    choose_profile(folder, PROFILE)
     RUNS.mkdir(exist_ok=True)
     if (folder / RUNS).is_symlink():  # made by an earlier call, when the project may have been in another folder
         (folder / RUNS).unlink()

@@ -1,4 +1,4 @@
-"""Copy the working tree to a folder, to run it there with another configuration: python -m pipelines.scratch FOLDER
+"""Copy the working tree to a folder, to run it there on its own: python -m pipelines.scratch FOLDER [PROFILE]
 
 Files that git ignores are not copied. Neither are dvc.lock and reports/, so that the folder keeps its own.
 """
@@ -6,6 +6,7 @@ Files that git ignores are not copied. Neither are dvc.lock and reports/, so tha
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,19 @@ def copy_tree(folder: Path) -> None:
             shutil.copy(name, folder / name)
 
 
+def choose_profile(folder: Path, name: str) -> None:
+    """Name the profile ``name`` in the copy's conf/config.yaml.
+
+    Raises ValueError unless one line there names a profile, in whatever spelling."""
+    path = folder / "conf" / "config.yaml"
+    text, found = re.subn(r"(?m)^( *)-[^#\n]*\bprofile\b.*$", rf"\1- profile: {name}", path.read_text(encoding="utf-8"))
+    if found != 1:
+        raise ValueError(
+            f"conf/config.yaml: expected one line `- profile: NAME` in `defaults`, got {found}; correct it"
+        )
+    path.write_text(text, encoding="utf-8")
+
+
 def _require_own(folder: Path) -> None:
     """Raise ValueError unless ``folder`` is new, empty or an earlier copy."""
     if folder.exists() and not folder.is_dir():
@@ -65,6 +79,8 @@ def _git(*arguments: str) -> str:
 
 if __name__ == "__main__":
     with stage(threads=0):
-        if len(sys.argv) != 2 or not sys.argv[1]:
-            raise ValueError("expected one folder to copy the project to: python -m pipelines.scratch FOLDER")
+        if len(sys.argv) not in (2, 3) or not all(sys.argv):
+            raise ValueError("expected one folder to copy the project to: python -m pipelines.scratch FOLDER [PROFILE]")
         copy_tree(Path(sys.argv[1]))
+        for profile in sys.argv[2:]:
+            choose_profile(Path(sys.argv[1]), profile)

@@ -10,10 +10,9 @@ else
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
 fi
-python -m pipelines.scratch "$scratch"
+python -m pipelines.scratch "$scratch" smoke
 cd "$scratch"
 export PYTHONPATH="$scratch/src:$scratch"
-sed 's/- profile: laptop/- profile: smoke/' conf/config.yaml > conf/config.draft && mv conf/config.draft conf/config.yaml
 python -m pipelines.compose
 python -m pipelines.repro ${JOBS:+"$JOBS"}
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json

@@ -18,7 +18,7 @@ from pathsum.report.corpora import row, write_rows
 from pipelines import corpora as module
 from pipelines.corpora import arguments, corpora, prepare, sweep
 from pipelines.paths import ROOT
-from pipelines.scratch import copy_tree
+from pipelines.scratch import choose_profile, copy_tree
 from tests.pipelines.workspace import edit, run, started
 from tests.report import synthetic
 
@@ -132,6 +132,21 @@ def test_a_copy_of_a_project_that_was_moved_finds_its_run_store(
     (folder / "runs").symlink_to(tmp_path / "old" / "runs")
     prepare(folder, {"defaults": ["corpora", "_self_"]})
     assert (folder / "runs").resolve() == tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["profile: laptop # last", "profile:  'a'", "{profile: a}", "/profile: a", "profile@_global_: a", "../profile/a"],
+)
+def test_a_copy_has_its_profile_however_the_project_spells_its_own(tmp_path: Path, line: str) -> None:
+    (tmp_path / "conf").mkdir()
+    config = tmp_path / "conf" / "config.yaml"
+    config.write_text(f"defaults:\n  - sweep: grid # of a profile\n  - {line}\n")
+    choose_profile(tmp_path, "smoke")
+    assert config.read_text() == "defaults:\n  - sweep: grid # of a profile\n  - profile: smoke\n"
+    config.write_text("defaults: [sweep: grid, profile: laptop]\n")
+    with pytest.raises(ValueError, match="expected one line `- profile: NAME` in `defaults`, got 0; correct it"):
+        choose_profile(tmp_path, "smoke")
 
 
 def read(folder: Path) -> dict[str, dict[str, str]]:

@@ -112,7 +112,7 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     """Raise ConfigError, with every error, if params.yaml cannot be run or uses tuning seeds of ``registered``."""
     if absent := _absent_sections(values):
         raise ConfigError(absent)
-    complaints = [unknown(str(name), SECTIONS, "section") for name in sorted(values.keys() - set(SECTIONS), key=str)]
+    complaints = unknown_sections(values)
     kinds: list[tuple[type[Frozen], Any, str]] = [
         (TokenizerConfig, values["tokenizer"], "tokenizer"),
         (SweepConfig, values["sweep"], "sweep"),
@@ -154,6 +154,11 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         complaints += error.complaints
     if complaints:
         raise ConfigError(dict.fromkeys(complaints))
+
+
+def unknown_sections(values: Collection[Any]) -> list[str]:
+    """Return a complaint for each section that nothing reads, such as a misspelt one of a profile."""
+    return [unknown(str(name), SECTIONS, "section") for name in sorted(set(values) - set(SECTIONS), key=str)]
 
 
 def check_composed(values: dict[str, Any]) -> None:

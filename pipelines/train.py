@@ -13,6 +13,7 @@ torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
@@ -27,9 +28,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from pathsum.config import CellConfig, TrackingConfig, load
+from pathsum.config import CellConfig, ConfigError, SweepConfig, TrackingConfig, load
 from pathsum.training import ranks
-from pipelines.check import LONG_WARMUP, ends_in_warmup
+from pipelines.check import LONG_WARMUP, ends_in_warmup, unknown_sections
 from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED, PARENT
@@ -40,6 +41,7 @@ from pipelines.train_cell import run_cell, set_threads
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
 MOST_JOBS = 1_000  # largest number of joblib processes
 NEVER_IMPORTED = ("test", "tests")  # modules that Python or packages have, and that no process of a sweep imports
+SWEEPS = re.compile("(-m|--mu.*)$|[+]*hydra.mode=.?MULTIRUN")  # an argument that asks for a sweep
 OF_SWEEPS = ("hydra/launcher", "hydra/sweeper", "hydra.sweep.")
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
 
@@ -77,7 +79,7 @@ def require_effect(arguments: Sequence[str]) -> None:
     which Hydra would train nothing), overrides that delete or replace a section, wrong numbers of jobs, and another
     working folder.
     """
-    sweep = any(word == "-m" or (word.startswith("--m") and "--multirun".startswith(word)) for word in arguments)
+    sweep = any(SWEEPS.match(word) for word in arguments)
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
     for typed in (word for word in arguments if ("=" in word and not word.startswith("-")) or word.startswith("~")):
@@ -89,8 +91,10 @@ def require_effect(arguments: Sequence[str]) -> None:
             raise ValueError(
                 f"{typed}: expected one setting and its value, such as train.tokens=500000, got another form"
             )
-        if key.startswith(OF_SWEEPS) and not sweep and "hydra.mode=MULTIRUN" not in arguments:
+        if key.startswith(OF_SWEEPS) and not sweep:
             raise ValueError(f"{typed}: only sweeps read it; expected --multirun as well")
+        if key.startswith("hydra.run.") and sweep:
+            raise ValueError(f"{typed}: sweeps do not read it; expected hydra.sweep.dir")
         if key.startswith("hydra.sweeper"):
             raise ValueError(f"{typed}: expected the values of a sweep as KEY=1,2, got them in a setting of Hydra")
         if key == "hydra.launcher.n_jobs" and isinstance(value, int) and value not in (-1, *range(1, MOST_JOBS + 1)):
@@ -120,6 +124,19 @@ def require_visible_modules(arguments: Sequence[str]) -> None:
                 )
 
 
+def require_ranks() -> None:
+    """Raise ValueError if torchrun is said to have started this process, but its numbers are missing or wrong."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return
+    given = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")}
+    if not all(map(str.isdecimal, given.values())) or int(given["RANK"]) >= int(given["WORLD_SIZE"]):
+        numbers = " ".join(f"{name}={value}" for name, value in given.items())
+        raise ValueError(
+            f"expected the numbers that torchrun sets, got {numbers}; start this with torchrun, or unset "
+            "TORCHELASTIC_RUN_ID"
+        )
+
+
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
     """Train one model. ``typed`` are the overrides of the command line; ``sweep`` is true for --multirun."""
     with stage(threads=0):
@@ -131,6 +148,9 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
         require_limits()
         require_same_tokens(config)
         wait_for_tokens()
+        if misspelt := unknown_sections(config):
+            raise ConfigError(misspelt)
+        load(SweepConfig, OmegaConf.to_container(config.sweep, resolve=True), "sweep")
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
@@ -155,6 +175,8 @@ def main(config: DictConfig) -> None:
 if __name__ == "__main__":
     os.environ[PARENT] = str(os.getpid())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
+    with stage(threads=0):
+        require_ranks()
     with ranks.process_group(), stage(threads=0):
         require_visible_modules(sys.argv[1:])
         with composing(sys.argv[1:]):

@@ -358,6 +358,11 @@ def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: st
         (["sweep=widths"], "sweep=widths: expected a setting that training one model reads"),
         (["--multirun", "hydra/launcher=joblib", "hydra.launcher.n_jobs=0"], "n_jobs=0 (JOBS): expected a number of"),
         (["hydra/launcher=joblib"], "hydra/launcher=joblib: only sweeps read it; expected --multirun as well"),
+        (["--multirun", "hydra.run.dir=x"], "hydra.run.dir=x: sweeps do not read it; expected hydra.sweep.dir"),
+        (
+            ["++hydra.mode='MULTIRUN'", "hydra/launcher=joblib", "hydra.launcher.n_jobs=0"],
+            "n_jobs=0 (JOBS): expected a",
+        ),
         (["hydra.sweep.dir=x"], "hydra.sweep.dir=x: only sweeps read it; expected --multirun as well"),
         (["--multirun", "hydra.sweeper.params={seed:1}"], "expected the values of a sweep as KEY=1,2"),
         (["hydra.job.chdir=true"], "hydra.job.chdir=true: expected false, because paths are relative to the root"),
@@ -377,6 +382,35 @@ def test_a_mistake_in_an_override_of_training_is_a_sentence(
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("numbers", [{}, {"RANK": "x", "WORLD_SIZE": "2"}, {"RANK": "5", "WORLD_SIZE": "2"}])
+def test_numbers_that_torchrun_does_not_set_are_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: dict[str, str]
+) -> None:
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", **numbers}.items():
+        monkeypatch.setenv(name, value)
+    said = command(tmp_path, "pipelines.train").stderr
+    assert f"expected the numbers that torchrun sets, got RANK={numbers.get('RANK', '')} WORLD_SIZE=" in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("+trian={batch: 4}", "trian: no such section; did you mean train?"),
+        ("+sweep.by_layer=1", "sweep.by_layer: no such setting; did you mean by_layers?"),
+    ],
+)
+def test_a_misspelt_section_of_a_profile_is_refused_by_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, said: str
+) -> None:
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = hydra_compose("config", [typed])  # as a profile of the user's own would add it
+    for name in ("set_threads", "require_same_tokens", "wait_for_tokens", "run_cell"):
+        monkeypatch.setattr(train, name, lambda *_: Path("runs"))
+    with pytest.raises(SystemExit):
+        train.run(config, [], sweep=False)
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("warmup", "told"), [(19, False), (20, True)])

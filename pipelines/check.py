@@ -239,7 +239,7 @@ def _contradictions(config: dict[str, Any], needed_by_name: dict[str, Any]) -> I
 
 def _controls() -> set[str]:
     """Return the names of the controls that the files in conf/sweep/ and conf/profile/ define."""
-    files = [read_yaml(path) for folder in ("sweep", "profile") for path in Path("conf", folder).glob("*.yaml")]
+    files = [read_yaml(path) for folder in ("sweep", "profile") for path in Path("conf", folder).glob("[!.]*.yaml")]
     sections = [file.get("sweep", file) for file in files if isinstance(file, dict)]
     found = [section.get("controls") for section in sections if isinstance(section, dict)]
     return {str(name) for each in found if isinstance(each, dict) for name in each if each[name] is not None}

@@ -254,7 +254,7 @@ def _unknown_key(path: str) -> str:
 
 def _unreadable() -> Iterator[str]:
     """Yield a complaint for each file of conf/ that cannot be read. The errors of Hydra do not always name it."""
-    for path in sorted((ROOT / "conf").rglob("*.yaml")):
+    for path in sorted((ROOT / "conf").rglob("[!.]*.yaml")):
         try:
             settings = OmegaConf.load(path)
             if not isinstance(settings, DictConfig):

@@ -21,7 +21,7 @@ Default = tuple[str, yaml.Node | None]  # a line of `defaults`: a folder of conf
 def misread(conf: Path) -> Iterator[str]:
     """Yield a complaint for each such place in the files of the folder ``conf``. Files that cannot be read are left
     out."""
-    for path in sorted(conf.rglob("*.yaml")):
+    for path in sorted(conf.rglob("[!.]*.yaml")):  # without the locks of editors, .#NAME.yaml
         with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):
             text = path.read_text(encoding="utf-8")
             document = yaml.compose(text, Loader=YAML)

@@ -281,7 +281,7 @@ def require_graph() -> None:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
     for above, folders, names in os.walk("conf"):
         for path in (Path(above, name) for name in (*folders, *names)):
-            if not path.exists():
+            if not path.exists() and not path.name.startswith(".#"):  # an editor's lock
                 raise ValueError(f"{path}: expected a file or folder, got a link to none; put it back")
     if not isinstance(section(params(), "cells"), dict):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")

@@ -42,6 +42,7 @@ GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # fol
 MOST_JOBS = 1_000  # largest number of joblib processes
 NEVER_IMPORTED = ("test", "tests")  # modules that Python or packages have, and that no process of a sweep imports
 SWEEPS = re.compile("(-m|--mu.*)$|[+]*hydra.mode=.?MULTIRUN")  # an argument that asks for a sweep
+RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR")  # torchrun sets them
 OF_SWEEPS = ("hydra/launcher", "hydra/sweeper", "hydra.sweep.")
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
 
@@ -128,11 +129,12 @@ def require_ranks() -> None:
     """Raise ValueError if torchrun is said to have started this process, but its numbers are missing or wrong."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return
-    given = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")}
-    if not all(map(str.isdecimal, given.values())) or int(given["RANK"]) >= int(given["WORLD_SIZE"]):
-        numbers = " ".join(f"{name}={value}" for name, value in given.items())
+    given = {name: os.environ.get(name, "") for name in RANKS}
+    numbers = all(value.isdecimal() for name, value in given.items() if name != "MASTER_ADDR")
+    if not numbers or not given["MASTER_ADDR"] or int(given["RANK"]) >= int(given["WORLD_SIZE"]):
+        shown = " ".join(f"{name}={value}" for name, value in given.items())
         raise ValueError(
-            f"expected the numbers that torchrun sets, got {numbers}; start this with torchrun, or unset "
+            f"expected the numbers that torchrun sets, got {shown}; start this with torchrun, or unset "
             "TORCHELASTIC_RUN_ID"
         )
 

@@ -384,7 +384,10 @@ def test_a_mistake_in_an_override_of_training_is_a_sentence(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("numbers", [{}, {"RANK": "x", "WORLD_SIZE": "2"}, {"RANK": "5", "WORLD_SIZE": "2"}])
+@pytest.mark.parametrize(
+    "numbers",
+    [{}, {"RANK": "x", "WORLD_SIZE": "2"}, {"RANK": "5", "WORLD_SIZE": "2"}, {"RANK": "0", "WORLD_SIZE": "1"}],
+)
 def test_numbers_that_torchrun_does_not_set_are_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: dict[str, str]
 ) -> None:
@@ -666,6 +669,13 @@ def test_models_in_conf_that_do_not_follow_from_the_other_sections_are_refused(t
 def test_a_value_that_differs_from_itself_is_not_stale() -> None:
     assert not list(differences({"x": {"y": math.nan, "z": 1}}, {"x": {"y": math.nan, "z": 1}}))
     assert len(list(differences({"x": math.nan}, {"x": 1.0}))) == 1
+
+
+def test_the_lock_of_an_editor_is_no_file_of_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    (tmp_path / "conf" / "profile" / ".#smoke.yaml").symlink_to("me@host.1:2")
+    compose(tmp_path / "params.yaml", ["profile=smoke"])
+    assert check(tmp_path, DVC_EXP_NAME="trial").returncode == 0
 
 
 def test_a_missing_configuration_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,8 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(
 
 def test_a_link_to_nothing_in_conf_is_named_before_any_work(project: Path) -> None:
     (project / "conf").mkdir()
+    (project / "conf" / ".#config.yaml").symlink_to("me@host.1:2")  # the lock of an editor
+    repro.require_graph()
     (project / "conf" / "profile").symlink_to("nowhere")
     with pytest.raises(ValueError, match="conf/profile: expected a file or folder, got a link to none; put it back"):
         repro.require_graph()

@@ -145,7 +145,9 @@ def _encoded(encode: Callable[..., Any], text: str | Sequence[str]) -> Any:
     try:
         return encode(text, add_special_tokens=False)
     except Exception as error:  # the library raises bare Exception
-        raise ValueError(f"TEXT: expected text that the tokenizer can encode, got: {error}") from error
+        raise ValueError(
+            f"TEXT: expected text that the tokenizer can encode, got: {error}; give another, or correct TOKENIZER"
+        ) from error
 
 
 def _known(tokenizer: Tokenizer, text: str) -> float:

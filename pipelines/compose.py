@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pathsum.complaints import unknown
 from pathsum.config import ConfigError
 from pathsum.core.storage import write_whole
-from pipelines.misread import misread
+from pipelines.misread import as_compared, misread
 from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
@@ -116,17 +116,9 @@ class DistinctKeys(OverrideParserListener):
         self.override = override
 
     def enterDictContainer(self, container: OverrideParser.DictContainerContext) -> None:
-        keys = [_value(pair.getChild(0).getText().strip()) for pair in container.dictKeyValuePair()]
+        keys = [as_compared(pair.getChild(0).getText().strip()) for pair in container.dictKeyValuePair()]
         if twice := [key for key, times in Counter(keys).items() if times > 1]:
             raise ValueError(f"{self.override}: expected different keys in braces, got {twice[0]} more than once")
-
-
-def _value(key: str) -> str | float:
-    """Return a key as Python compares it: 1 and 1.0 are the same."""
-    try:
-        return float(key)
-    except ValueError:
-        return key
 
 
 def _parsed(override: str) -> OverrideParser.OverrideContext:

@@ -75,9 +75,11 @@ def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:
     ``overrides`` says whether the file overrides another one, so that ``???`` would keep the other's value."""
     for node in _nodes(document, set()):
         if isinstance(node, yaml.MappingNode):
-            numbers = [_number(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            tags = [key.tag for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            for key in {n for n, tag in zip(numbers, tags, strict=True) if numbers.count(n) > 1 and tag != TEXT}:
+            keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            values = [as_compared(key.value) for key in keys]
+            pairs = reversed(list(zip(keys, values, strict=True)))  # of each number, the first notation is shown
+            twice = {value: key.value for key, value in pairs if values.count(value) > 1 and key.tag != TEXT}
+            for key in twice.values():
                 yield f"expected different keys, got {key} more than once; remove one"
         elif node.value == "???" and overrides:
             yield "expected a value, got ???, which keeps the value of another file; write one"
@@ -88,10 +90,10 @@ def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:
             )
 
 
-def _number(key: str) -> str:
-    """Return a key in one notation: 2, 2.0, +2 and 2_ are the same number."""
+def as_compared(key: str) -> str | float:
+    """Return a key as Python compares it: 2, 2.0, +2 and 2_ are the same number."""
     try:
-        return f"{float(key.replace('_', '')):g}"
+        return float(key.replace("_", ""))
     except ValueError:
         return key
 

@@ -30,6 +30,10 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
+WRONG_OVERRIDE = (
+    "conf/{}.yaml: expected `override /FOLDER: NAME` in `defaults`, with the slash and a folder that conf/config.yaml "
+    "lists before the profile, got `override {}`; correct it"
+)
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
 
@@ -89,6 +93,8 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
             raise ValueError(_unknown_file(*named.groups())) from error
         if named := re.match("Could not override '([^']*)'", str(error)):
             raise ValueError(_unknown_key(named[1]) if named[1] else _unreadable_override("=…")) from error
+        if named := re.match("In '([^']*)': Could not override '(?:profile/)?([^'@]*)", str(error)):
+            raise ValueError(WRONG_OVERRIDE.format(*named.groups())) from error
         given = f" with {' '.join(overrides)}" if overrides else ""
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
 
@@ -155,6 +161,8 @@ def _said(error: Exception) -> str:
         )
     if str(ROOT / "conf") not in text and (unreadable := list(_unreadable())):
         return "; ".join(unreadable)
+    if "Cannot find primary config" in text and (ROOT / "conf" / "config.yaml").is_file():
+        return "expected no option --config-name or --config-path, because this command reads conf/config.yaml"
     if "Cannot find primary config" in text:
         return "expected the file conf/config.yaml, found none; put it back"
     if isinstance(error, RecursionError):
@@ -197,6 +205,8 @@ def _unknown_file(folder: str, name: str) -> str:
     """Return the complaint about a file of conf/ that is not there, with the nearest one."""
     folders = [path.name for path in (ROOT / "conf").iterdir() if path.is_dir()]
     files = [path.stem for path in (ROOT / "conf" / folder).glob("*.yaml")]
+    if name in files:
+        return f"conf/{folder}/{name}.yaml: expected a file, got a folder or a link to nowhere; put the file back"
     if files:
         hint = unknown(name, files, "file")
     elif folder in folders:

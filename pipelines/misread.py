@@ -29,7 +29,7 @@ def misread(conf: Path) -> Iterator[str]:
             complaints = chain(
                 _header(text) if in_profile else (),
                 _lines(defaults),
-                _order(defaults) if path == conf / "config.yaml" else (),
+                _order(defaults) if path == conf / "config.yaml" else _own_last(defaults),
                 _values(document, overrides=in_profile or bool(defaults)),
             )
             yield from (f"{path.relative_to(conf.parent)}: {complaint}" for complaint in complaints)
@@ -69,10 +69,20 @@ def _order(defaults: list[Default]) -> Iterator[str]:
         )
 
 
+def _own_last(defaults: list[Default]) -> Iterator[str]:
+    files = [folder for folder, _ in defaults if not folder.startswith("override ")]
+    if "_self_" in files[:-1]:
+        yield (
+            f"expected `_self_` after `{files[-1]}` in `defaults`, because later lines override earlier ones; move it "
+            "down"
+        )
+
+
 def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:
     """Yield a complaint for each key that occurs twice as a number, and each value that is read as another one.
 
-    ``overrides`` says whether the file overrides another one, so that ``???`` would keep the other's value."""
+    ``overrides`` says whether the file overrides another one, so that ``???`` and ``{}`` would keep the other's value.
+    """
     for node in _nodes(document, set()):
         if isinstance(node, yaml.MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
@@ -81,6 +91,8 @@ def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:
             twice = {value: key.value for key, value in pairs if values.count(value) > 1 and key.tag != TEXT}
             for key in twice.values():
                 yield f"expected different keys, got {key} more than once; remove one"
+            if overrides and not node.value:
+                yield "expected settings, got {}, which changes nothing, because settings are merged; remove it"
         elif node.value == "???" and overrides:
             yield "expected a value, got ???, which keeps the value of another file; write one"
         elif OTHER_NUMBER.fullmatch(node.value) and node.tag != TEXT:

@@ -685,6 +685,13 @@ def test_a_missing_configuration_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         compose(tmp_path / "params.yaml", [])
 
 
+def test_another_primary_configuration_is_refused() -> None:
+    said = "expected no option --config-name or --config-path"
+    home = initialize_config_dir(str(ROOT / "conf"), version_base="1.3")
+    with home, pytest.raises(ValueError, match=said), composing([]):
+        hydra_compose("other")
+
+
 def test_a_comment_in_conf_changes_nothing(tmp_path: Path) -> None:
     copy(tmp_path)
     path = tmp_path / "conf" / "train" / "muon.yaml"
@@ -846,6 +853,29 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
         ("train/adamw.yaml", "optimizer: adamw", "optimizer: ???", "expected a value, got ???, which keeps the value"),
         ("train/adamw.yaml", "  - muon", "  - optional muonn", "expected `muonn: NAME`, got `optional muonn`, which"),
         ("corpus/text.yaml", "paths: ???", "paths:  ???", ""),
+        ("profile/laptop.yaml", "_global_\n", "_global_\nsweep: {controls: {}}\n", "expected settings, got {}, which"),
+        (
+            "config.yaml",
+            "seed: $",
+            "sweep: {controls: {}}\nseed: $",
+            "expected settings, got {}, which changes nothing",
+        ),
+        ("train/adamw.yaml", "  - muon\n  - _self_", "  - _self_\n  - muon", "expected `_self_` after `muon` in"),
+        ("train/adamw.yaml", "  - _self_\n", "", ""),
+        ("profile/paper.yaml", "defaults:\n", "defaults:\n  - _self_\n", ""),
+        ("profile/laptop.yaml", "# The", "defaults: [override /train: adamw]\n# The", ""),
+        (
+            "profile/laptop.yaml",
+            "# The",
+            "defaults: [override /trian: adamw]\n# The",
+            "got `override trian`; correct it",
+        ),
+        (
+            "profile/laptop.yaml",
+            "# The",
+            "defaults: [override train: adamw]\n# The",
+            "expected `override /FOLDER: NAME`",
+        ),
         ("profile/smoke.yaml", "# @package _global_\n", "", "expected the first line `# @package _global_`, got '# E"),
         ("profile/smoke.yaml", "# @package", "\ufeff# @package", "`# @package _global_`, got '\\ufeff# @package"),
         ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, 2: 4}", "expected different keys, got 2 more than once"),
@@ -948,6 +978,15 @@ def test_a_folder_of_conf_that_defaults_misspell_is_named(tmp_path: Path, monkey
         "conf/trian/muon.yaml: named by `defaults` or an override, but not there; trian: no such folder; did you mean"
     )
     with pytest.raises(ValueError, match=re.escape(f"{said} train?")):
+        compose(tmp_path / "params.yaml", [])
+
+
+def test_a_link_to_nowhere_in_the_place_of_a_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    path = tmp_path / "conf" / "train" / "muon.yaml"
+    path.unlink()
+    path.symlink_to("nowhere")
+    with pytest.raises(ValueError, match="conf/train/muon.yaml: expected a file, got a folder or a link to nowhere;"):
         compose(tmp_path / "params.yaml", [])
 
 

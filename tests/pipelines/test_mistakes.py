@@ -31,6 +31,7 @@ HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
     [
         ("train_cell", [], "expected the name of one model of params.yaml, got none; it has L0S2, L2H4S2"),
         ("train_cell", ["L2H4S9"], "got L2H4S9; did you mean L2H4S2?"),
+        ("train_cell", ["a\x1b[31m\x07"], "got a\\x1b[31m\\x07; it has L0S2, L2H4S2"),
         ("extract", ["../x"], "expected the name of one model of params.yaml, got ../x; it has"),
         ("extract", ["L0S2", "L2H4S2"], "expected the name of one model of params.yaml, got L0S2 L2H4S2"),
         ("tokenize", [], "params.yaml: expected the key corpus, got none; run `make params`"),

@@ -185,13 +185,13 @@ def _mend_lock() -> None:
 
 
 def _drop_strangers() -> None:
-    """Drop each stage of dvc.lock whose dependencies were used in a run here, but with other results, as after a wrong
-    merge. The run cache lists the dependencies and results of these runs."""
+    """Drop each stage of dvc.lock whose dependencies were used in a run here, but with other results or sizes, as after
+    a wrong merge. The run cache lists the dependencies and results of these runs."""
     wrong = []
     for name, stage in read_yaml(LOCK).get("stages", {}).items():
         key, value = _hashes(stage)
         made = RUN_CACHE / key[:2] / key
-        if made.exists() and not (made / value).exists():
+        if made.exists() and not _gave(made / value, stage):
             wrong.append(name)
     if wrong:
         from dvc.utils.serialize import modify_yaml
@@ -201,6 +201,17 @@ def _drop_strangers() -> None:
                 del content["stages"][name]
         names = ", ".join(wrong)
         _say(f"dvc.lock lists results that {names} did not give; the right ones come from the cache or are made")
+
+
+def _gave(run: Path, stage: dict[str, Any]) -> bool:
+    """Return whether the run cache has the file ``run``, with the dependencies and results of ``stage``."""
+    try:
+        listed = read_yaml(run)
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return True  # ``drop_damaged`` deletes the file
+    return all(listed.get(key) == stage.get(key) for key in ("deps", "outs"))
 
 
 def _hashes(stage: dict[str, Any]) -> tuple[str, str]:

@@ -201,6 +201,20 @@ def test_results_that_a_stage_never_gave_are_dropped_from_the_lock_file(capsys: 
     assert capsys.readouterr().err == ""
 
 
+def test_a_stage_with_another_size_than_its_run_had_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+    entry(**train(0, "0"))
+    entry(**train(1, "1")).write_text("{")  # damaged: nothing is known about this run
+    stages = {str(seed): train(seed, str(seed)) for seed in (0, 1)}
+    LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    mend()
+    assert yaml.safe_load(LOCK.read_text())["stages"] == stages
+    stages["0"]["outs"][0]["size"] = 4
+    LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    mend()
+    assert yaml.safe_load(LOCK.read_text())["stages"] == {"1": stages["1"]}
+    assert "lists results that 0 did not give" in capsys.readouterr().err
+
+
 def stored(content: bytes, suffix: str = "") -> Path:
     name = hashlib.md5(content).hexdigest()
     path = OBJECTS / name[:2] / f"{name[2:]}{suffix}"

@@ -131,7 +131,13 @@ def require_ranks() -> None:
         return
     given = {name: os.environ.get(name, "") for name in RANKS}
     numbers = all(value.isdecimal() for name, value in given.items() if name != "MASTER_ADDR")
-    if not numbers or not given["MASTER_ADDR"] or int(given["RANK"]) >= int(given["WORLD_SIZE"]):
+    if not (
+        numbers
+        and given["MASTER_ADDR"]
+        and int(given["RANK"]) < int(given["WORLD_SIZE"])
+        and int(given["LOCAL_RANK"]) < int(given["LOCAL_WORLD_SIZE"])
+        and int(given["MASTER_PORT"]) < 2**16
+    ):
         shown = " ".join(f"{name}={value}" for name, value in given.items())
         raise ValueError(
             f"expected the numbers that torchrun sets, got {shown}; start this with torchrun, or unset "

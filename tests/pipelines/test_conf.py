@@ -386,7 +386,14 @@ def test_a_mistake_in_an_override_of_training_is_a_sentence(
 
 @pytest.mark.parametrize(
     "numbers",
-    [{}, {"RANK": "x", "WORLD_SIZE": "2"}, {"RANK": "5", "WORLD_SIZE": "2"}, {"RANK": "0", "WORLD_SIZE": "1"}],
+    [
+        {},
+        {"RANK": "x", "WORLD_SIZE": "2"},
+        {"RANK": "5", "WORLD_SIZE": "2"},
+        {"RANK": "0", "WORLD_SIZE": "1"},
+        {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "65536"},
+        {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "65535", "LOCAL_RANK": "1"},
+    ],
 )
 def test_numbers_that_torchrun_does_not_set_are_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: dict[str, str]

@@ -47,6 +47,9 @@ def test_a_run_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("WANDB_API_KEY", "too-short")
     with pytest.raises(ValueError, match="Weights & Biases, mode online: .* set WANDB_MODE=offline"):
         mirror(CONFIG, "a", "a", "train", {}, tmp_path).__enter__()
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    with pytest.raises(ValueError, match="Weights & Biases, mode offline: .*'a/b'.* Correct or unset WANDB_…"):
+        mirror(CONFIG.model_copy(update={"project": "a/b"}), "a", "a", "train", {}, tmp_path).__enter__()
 
 
 def test_an_offline_run_has_its_name_group_config_axis_and_metrics(

@@ -129,9 +129,8 @@ def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: M
             ),
         )
     except wandb.Error as error:
-        raise ValueError(
-            f"Weights & Biases, mode {mode}: {str(error).strip()} Run `wandb login`, or set WANDB_MODE=offline"
-        ) from error
+        advice = "Run `wandb login`, or set WANDB_MODE=offline" if mode == "online" else "Correct or unset WANDB_…"
+        raise ValueError(f"Weights & Biases, mode {mode}: {str(error).strip()} {advice}") from error
     run.define_metric("tokens")
     run.define_metric("*", step_metric="tokens")
     return run

@@ -103,6 +103,8 @@ def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
         ({"controls": {"x; ls": {}}}, rf"name of its folders: {LETTERS}, got 'x; ls'"),
         ({"controls": {"x" * 65: {}}}, rf"name of its folders: {LETTERS}, got 'xxx"),
         ({"controls": {"L2H2S7": {}}}, r"expected a name that no model of a grid can have, got 'L2H2S7'"),
+        ({"controls": {"L02H2S7": {}}}, r"expected a name that no model of a grid can have, got 'L02H2S7'"),
+        ({"controls": {"L02H02D032S07": {}}}, r"expected a name that no model of a grid can have, got 'L02H02D032S07'"),
         ({"controls": {"l0s0": {}}}, r"sweep.controls: expected a name that no model of a grid can have, got 'l0s0'"),
         ({"controls": {"mine": {}, "Mine": {}}}, r"expected names that differ by more than case"),
         ({"overrides": {"L2H4S0": {"seed": 7}}}, r"sweep.overrides.L2H4S0.seed: expected changes of model and train"),

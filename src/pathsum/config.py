@@ -443,7 +443,7 @@ class SweepConfig(Frozen):
                     "the name of a control is the name of its folders: expected at most 64 letters, digits and _, of "
                     f"which the first is a letter, got {name!r}"
                 )
-            if GRID_NAME.fullmatch(name.upper()):
+            if GRID_NAME.fullmatch(re.sub(r"(?<=[A-Z])0+(?=\d)", "", name.upper())):  # L02H2S7 would pass for L2H2S7
                 raise ValueError(f"expected a name that no model of a grid can have, got {name!r}")
         if len({name.casefold() for name in controls}) < len(controls):
             raise ValueError("expected names that differ by more than case, because some file systems ignore case")

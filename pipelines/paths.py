@@ -73,13 +73,21 @@ def section(values: dict[str, Any], *path: str) -> Any:
     return found
 
 
+def models_by_name(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of each model of params.yaml, by name. Raises ValueError if there are none."""
+    cells = section(values, "cells")
+    if not isinstance(cells, dict):
+        raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
+    return cells
+
+
 def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
     """Return the only argument, the name of a model. Raises ValueError unless params.yaml (``values``) has this model.
 
     If the command line asks for help, print the docstring of the command, and exit.
     """
     show_help(sys.modules["__main__"].__doc__)
-    cells = section(values, "cells")
+    cells = models_by_name(values)
     if len(arguments) != 1 or arguments[0] not in cells:
         near = difflib.get_close_matches(" ".join(arguments), cells, n=1)
         raise ValueError(
@@ -194,7 +202,7 @@ def _about_file(error: OSError, path: Path) -> str:
     if path.is_absolute() and Path.cwd() not in path.parents:
         return f"{path}: {error.strerror}; give a path that this command can read and write"
     path = path.relative_to(Path.cwd()) if path.is_absolute() else path
-    if isinstance(error, FileNotFoundError) and path.parts[:1] == ("conf",):
+    if isinstance(error, FileNotFoundError) and (path.parts[:1] == ("conf",) or path == GRAPH):
         return f"expected the file {path}, found none; put it back, or run this in the root of the repository"
     if isinstance(error, FileNotFoundError):
         return f"expected the file {path}, found none; `make repro` writes every file that a stage reads"

@@ -31,14 +31,13 @@ from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, name_committed
 from pipelines.paths import (
     CIRCUITS,
     GRAPH,
-    PARAMS,
     SO_FAR,
     THREADS,
     TOKENS,
     cores,
+    models_by_name,
     params,
     read_yaml,
-    section,
     show_help,
     stage,
 )
@@ -275,7 +274,7 @@ def require_graph() -> None:
     """
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
-        raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
+        raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; put it back, or run this in the root")
     settings = Path(".dvc/config").read_bytes() if Path(".dvc/config").is_file() else b""
     if not Path(".git").exists() and Path(".dvc").is_dir() and b"no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
@@ -283,8 +282,7 @@ def require_graph() -> None:
         for path in (Path(above, name) for name in (*folders, *names)):
             if not path.exists() and not path.name.startswith(".#"):  # an editor's lock
                 raise ValueError(f"{path}: expected a file or folder, got a link to none; put it back")
-    if not isinstance(section(params(), "cells"), dict):
-        raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
+    models_by_name(params())
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")

@@ -88,6 +88,12 @@ def test_a_params_file_that_is_none_is_named(tmp_path: Path, content: bytes, sai
         section(params(tmp_path), "cells", "L2H4S2")
 
 
+def test_a_params_file_without_models_is_named(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("cells: null")
+    done = command(tmp_path, "pipelines.train_cell", "L2H4S2")
+    assert "error: params.yaml: expected models by name under cells, got none; run `make params`" in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["."], [""], ["../project"]])
 def test_a_copy_replaces_no_folder_with_other_files(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "project" / "src").mkdir(parents=True)
@@ -128,7 +134,7 @@ def test_a_copy_in_a_hook_of_git_is_a_repository_of_its_own(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("graph", "values", "arguments", "said"),
     [
-        (None, HAS, [], "dvc.yaml: expected the stages of the graph, got none; run this in the root of the repository"),
+        (None, HAS, [], "dvc.yaml: expected the stages of the graph, got none; put it back, or run this in the root"),
         ("", HAS, [], "dvc.yaml: expected the stages of the graph, got none"),
         ("stages: [", HAS, [], "dvc.yaml: expected YAML, got something else"),
         (GRAPH, None, [], "expected params.yaml in this folder; run `make params`"),

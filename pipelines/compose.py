@@ -44,7 +44,7 @@ def compose(output: Path, overrides: list[str]) -> None:
     """
     for override in overrides:
         key, _, value = override.lstrip("+~").partition("=")
-        if value.strip() == "{}" and key not in COMPOSED:
+        if re.fullmatch(r"\s*\{\s*\}\s*", value) and key not in COMPOSED:
             raise ValueError(
                 f"{override}: settings are merged, so {{}} changes nothing; expected single settings, or a control to "
                 "leave out: sweep.controls.NAME=null"
@@ -101,8 +101,11 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 
 def _refuse_what_would_be_ignored(overrides: Sequence[str]) -> None:
     """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or if
-    braces hold ``???``, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last."""
+    braces hold ``???``, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last. Also refuse
+    options that name another file than conf/config.yaml."""
     for override in overrides:
+        if re.match("--config-(name|path)|-c[np]", override):
+            raise ValueError(f"{override}: expected no such option, because this command reads conf/config.yaml")
         if "{" in override:
             ParseTreeWalker.DEFAULT.walk(DistinctKeys(override), _parsed(override))
         if re.search(r"\{.*\?\?\?", override):
@@ -161,8 +164,6 @@ def _said(error: Exception) -> str:
         )
     if str(ROOT / "conf") not in text and (unreadable := list(_unreadable())):
         return "; ".join(unreadable)
-    if "Cannot find primary config" in text and (ROOT / "conf" / "config.yaml").is_file():
-        return "expected no option --config-name or --config-path, because this command reads conf/config.yaml"
     if "Cannot find primary config" in text:
         return "expected the file conf/config.yaml, found none; put it back"
     if isinstance(error, RecursionError):

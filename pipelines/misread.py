@@ -92,7 +92,7 @@ def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:
             for key in twice.values():
                 yield f"expected different keys, got {key} more than once; remove one"
             if overrides and not node.value:
-                yield "expected settings, got {}, which changes nothing, because settings are merged; remove it"
+                yield "expected settings, got {}, which keeps the settings of another file; remove it, or write some"
         elif node.value == "???" and overrides:
             yield "expected a value, got ???, which keeps the value of another file; write one"
         elif OTHER_NUMBER.fullmatch(node.value) and node.tag != TEXT:

@@ -43,12 +43,7 @@ def compose(output: Path, overrides: list[str]) -> None:
     Raises ValueError, with all that is wrong, if they do not compose or ``output`` is a folder.
     """
     for override in overrides:
-        key, _, value = override.lstrip("+~").partition("=")
-        if re.fullmatch(r"\s*\{\s*\}\s*", value) and key not in COMPOSED:
-            raise ValueError(
-                f"{override}: settings are merged, so {{}} changes nothing; expected single settings, or a control to "
-                "leave out: sweep.controls.NAME=null"
-            )
+        key = override.lstrip("+~").partition("=")[0]
         if override.startswith("~") and "." not in key:
             raise ValueError(f"{override}: nothing that every run reads can be removed; expected KEY=VALUE")
         if "." in key and key.partition(".")[0] in COMPOSED:
@@ -101,13 +96,13 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 
 def _refuse_what_would_be_ignored(overrides: Sequence[str]) -> None:
     """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or if
-    braces hold ``???``, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last. Also refuse
-    options that name another file than conf/config.yaml."""
+    braces hold ``???`` or nothing, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last.
+    Options that name another file than conf/config.yaml are refused, too."""
     for override in overrides:
         if re.match("--config-(name|path)|-c[np]", override):
             raise ValueError(f"{override}: expected no such option, because this command reads conf/config.yaml")
         if "{" in override:
-            ParseTreeWalker.DEFAULT.walk(DistinctKeys(override), _parsed(override))
+            ParseTreeWalker.DEFAULT.walk(Braces(override), _parsed(override))
         if re.search(r"\{.*\?\?\?", override):
             raise ValueError(f"{override}: expected values in braces, got ???; write each of them")
         key, _, value = override.lstrip("+").partition("=")
@@ -118,8 +113,8 @@ def _refuse_what_would_be_ignored(overrides: Sequence[str]) -> None:
             )
 
 
-class DistinctKeys(OverrideParserListener):
-    """Raises ValueError for braces that hold a key twice."""
+class Braces(OverrideParserListener):
+    """Raises ValueError for braces that hold a key twice, or nothing, although settings are merged."""
 
     def __init__(self, override: str) -> None:
         self.override = override
@@ -128,6 +123,11 @@ class DistinctKeys(OverrideParserListener):
         keys = [as_compared(pair.getChild(0).getText().strip()) for pair in container.dictKeyValuePair()]
         if twice := [key for key, times in Counter(keys).items() if times > 1]:
             raise ValueError(f"{self.override}: expected different keys in braces, got {twice[0]} more than once")
+        if not keys and not self.override.lstrip("+~").startswith(("hydra", *COMPOSED)):
+            raise ValueError(
+                f"{self.override}: settings are merged, so {{}} changes nothing; expected single settings, or a "
+                "control to leave out: sweep.controls.NAME=null"
+            )
 
 
 def _parsed(override: str) -> OverrideParser.OverrideContext:

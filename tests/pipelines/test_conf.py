@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import json
 import math
 import re
 import shutil
@@ -327,6 +328,7 @@ def test_a_file_of_conf_that_cannot_be_read_is_named(
         ("train=null", "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section"),
         ("sweep.controls={}", "settings are merged, so {} changes nothing"),
         ("++sweep.controls= { }", "settings are merged, so {} changes nothing"),
+        ("++sweep.controls={smeared: {model: { }}}", "settings are merged, so {} changes nothing"),
         ("++hydra.job.chdir=true", "only pipelines.train reads Hydra's own settings"),
         ("++cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
         ("cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
@@ -668,8 +670,10 @@ def test_the_committed_params_are_fresh(tmp_path: Path) -> None:
 
 def test_models_in_conf_that_do_not_follow_from_the_other_sections_are_refused(tmp_path: Path) -> None:
     path = copy(tmp_path) / "conf" / "config.yaml"
-    path.write_text(path.read_text().replace("cells: ${grid:${model},${train},${sweep}}", "cells: {}"))
-    values = yaml.safe_load((tmp_path / "params.yaml").read_text()) | {"cells": {}}
+    values = yaml.safe_load((tmp_path / "params.yaml").read_text())
+    values["cells"] = {"L0S2": values["cells"]["L0S2"]}
+    given = f"cells: {json.dumps(values['cells'])}"
+    path.write_text(path.read_text().replace("cells: ${grid:${model},${train},${sweep}}", given))
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
     assert "cells: composed from other sections, but given otherwise" in check(tmp_path).stderr
 

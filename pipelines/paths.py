@@ -62,23 +62,18 @@ def params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def section(values: dict[str, Any], *path: str) -> Any:
-    """Return the part of params.yaml at ``path``, a sequence of keys. Raises ValueError if a key is missing."""
+    """Return the part of params.yaml at ``path``, a sequence of keys. Raises ValueError if a key or its value is
+    missing, or if there are no models under ``cells``."""
     found: Any = values
     for depth, key in enumerate(path):
-        if not isinstance(found, dict) or key not in found:
+        if not isinstance(found, dict) or found.get(key) is None:
             raise ValueError(
                 f"{PARAMS}: expected the key {'.'.join(path[: depth + 1])}, got none; run `make params` to write it"
             )
         found = found[key]
-    return found
-
-
-def models_by_name(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of each model of params.yaml, by name. Raises ValueError if there are none."""
-    cells = section(values, "cells")
-    if not isinstance(cells, dict):
+    if path == ("cells",) and not (found and isinstance(found, dict)):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
-    return cells
+    return found
 
 
 def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
@@ -87,7 +82,7 @@ def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
     If the command line asks for help, print the docstring of the command, and exit.
     """
     show_help(sys.modules["__main__"].__doc__)
-    cells = models_by_name(values)
+    cells = section(values, "cells")
     if len(arguments) != 1 or arguments[0] not in cells:
         near = difflib.get_close_matches(" ".join(arguments), cells, n=1)
         raise ValueError(

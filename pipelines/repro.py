@@ -35,9 +35,9 @@ from pipelines.paths import (
     THREADS,
     TOKENS,
     cores,
-    models_by_name,
     params,
     read_yaml,
+    section,
     show_help,
     stage,
 )
@@ -282,7 +282,7 @@ def require_graph() -> None:
         for path in (Path(above, name) for name in (*folders, *names)):
             if not path.exists() and not path.name.startswith(".#"):  # an editor's lock
                 raise ValueError(f"{path}: expected a file or folder, got a link to none; put it back")
-    models_by_name(params())
+    section(params(), "cells")
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")

@@ -130,7 +130,7 @@ def require_ranks() -> None:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return
     given = {name: os.environ.get(name, "") for name in RANKS}
-    numbers = all(value.isdecimal() for name, value in given.items() if name != "MASTER_ADDR")
+    numbers = all(value.isdecimal() and len(value) < 10 for name, value in given.items() if name != "MASTER_ADDR")
     if not (
         numbers
         and given["MASTER_ADDR"]

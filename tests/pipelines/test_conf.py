@@ -395,6 +395,7 @@ def test_a_mistake_in_an_override_of_training_is_a_sentence(
         {"RANK": "5", "WORLD_SIZE": "2"},
         {"RANK": "0", "WORLD_SIZE": "1"},
         {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "65536"},
+        {"RANK": "0", "WORLD_SIZE": "99999999999", "MASTER_ADDR": "localhost", "MASTER_PORT": "65535"},
         {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "65535", "LOCAL_RANK": "1"},
     ],
 )

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import operator
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathsum.core.storage import parse_json, read_json, read_lines, read_records
 from pathsum.probes.evaluation import Device
 from pipelines import paths
 from pipelines.paths import ROOT, model_of, params, section
+from pipelines.results import read_results
 from pipelines.train import require_visible_modules
 from pipelines.train_cell import set_threads
 from tests.commands import command
@@ -88,10 +90,14 @@ def test_a_params_file_that_is_none_is_named(tmp_path: Path, content: bytes, sai
         section(params(tmp_path), "cells", "L2H4S2")
 
 
-def test_a_params_file_without_models_is_named(tmp_path: Path) -> None:
-    (tmp_path / "params.yaml").write_text("cells: null")
+@pytest.mark.parametrize("cells", ["null", "[]", "{}"])
+def test_a_params_file_without_models_is_named(tmp_path: Path, cells: str) -> None:
+    (tmp_path / "params.yaml").write_text(f"cells: {cells}\nsweep: {{controls: {{}}}}")
+    said = "params.yaml: expected (the key cells|models by name under cells), got none; run `make params`"
+    with pytest.raises(ValueError, match=said):
+        read_results(tmp_path)
     done = command(tmp_path, "pipelines.train_cell", "L2H4S2")
-    assert "error: params.yaml: expected models by name under cells, got none; run `make params`" in done.stderr
+    assert re.match(f"\nerror: {said}", done.stderr)
 
 
 @pytest.mark.parametrize("arguments", [["."], [""], ["../project"]])

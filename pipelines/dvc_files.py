@@ -204,13 +204,11 @@ def _drop_strangers() -> None:
 
 
 def _gave(run: Path, stage: dict[str, Any]) -> bool:
-    """Return whether the run cache has the file ``run``, with the dependencies and results of ``stage``."""
-    try:
-        listed = read_yaml(run)
-    except FileNotFoundError:
-        return False
-    except ValueError:
-        return True  # ``drop_damaged`` deletes the file
+    """Return whether the run cache has the file ``run``, with the dependencies and results of ``stage``. A damaged file
+    counts as such a one; ``drop_damaged`` deletes it."""
+    if not run.exists() or not _has_its_hash(run):
+        return run.exists()
+    listed = read_yaml(run)
     return all(listed.get(key) == stage.get(key) for key in ("deps", "outs"))
 
 

@@ -201,9 +201,12 @@ def test_results_that_a_stage_never_gave_are_dropped_from_the_lock_file(capsys: 
     assert capsys.readouterr().err == ""
 
 
-def test_a_stage_with_another_size_than_its_run_had_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("damaged", ["{", "", "cmd: train 1", "- a", "\0"])
+def test_a_stage_with_another_size_than_its_run_had_is_dropped(
+    capsys: pytest.CaptureFixture[str], damaged: str
+) -> None:
     entry(**train(0, "0"))
-    entry(**train(1, "1")).write_text("{")  # damaged: nothing is known about this run
+    entry(**train(1, "1")).write_text(damaged)  # so that nothing is known about this run
     stages = {str(seed): train(seed, str(seed)) for seed in (0, 1)}
     LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
     mend()

@@ -30,10 +30,6 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
-WRONG_OVERRIDE = (
-    "conf/{}.yaml: expected `override /FOLDER: NAME` in `defaults`, with the slash and a folder that conf/config.yaml "
-    "lists before the profile, got `override {}`; correct it"
-)
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
 
@@ -89,7 +85,10 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
         if named := re.match("Could not override '([^']*)'", str(error)):
             raise ValueError(_unknown_key(named[1]) if named[1] else _unreadable_override("=…")) from error
         if named := re.match("In '([^']*)': Could not override '(?:profile/)?([^'@]*)", str(error)):
-            raise ValueError(WRONG_OVERRIDE.format(*named.groups())) from error
+            raise ValueError(
+                f"conf/{named[1]}.yaml: expected `override /FOLDER: NAME` in `defaults`, with the slash and a folder "
+                f"that conf/config.yaml lists before the profile, got `override {named[2]}`; correct it"
+            ) from error
         given = f" with {' '.join(overrides)}" if overrides else ""
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
 

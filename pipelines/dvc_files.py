@@ -206,10 +206,19 @@ def _drop_strangers() -> None:
 def _gave(run: Path, stage: dict[str, Any]) -> bool:
     """Return whether the run cache has the file ``run``, with the dependencies and results of ``stage``. A damaged file
     counts as such a one; ``drop_damaged`` deletes it."""
-    if not run.exists() or not _has_its_hash(run):
-        return run.exists()
-    listed = read_yaml(run)
-    return all(listed.get(key) == stage.get(key) for key in ("deps", "outs"))
+    if not run.exists():
+        return False
+    listed = _intact_run(run)
+    return listed is None or all(listed.get(key) == stage.get(key) for key in ("deps", "outs"))
+
+
+def _intact_run(path: Path) -> dict[str, Any] | None:
+    """Return what a file of the run cache lists, or None if that does not have the hashes in its path."""
+    try:
+        listed: dict[str, Any] = read_yaml(path)
+        return listed if _hashes(listed) == (path.parent.name, path.name) else None
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return None
 
 
 def _hashes(stage: dict[str, Any]) -> tuple[str, str]:
@@ -271,10 +280,7 @@ def _mend_run_cache() -> None:
 
 def _has_its_hash(path: Path) -> bool:
     if RUN_CACHE in path.parents:
-        try:
-            return _hashes(read_yaml(path)) == (path.parent.name, path.name)
-        except (ValueError, AttributeError, TypeError, KeyError):
-            return False
+        return _intact_run(path) is not None
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     return digest == (path.parent.name + path.name).removesuffix(".dir")

@@ -14,6 +14,7 @@ from pipelines.paths import YAML
 
 OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 GLOBAL = "# @package _global_"  # without this line, Hydra would put the settings of a profile into a section `profile`
+ORDER = "expected `{}` after `{}` in `defaults`, because later lines override earlier ones; move it down"
 TEXT, NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 Default = tuple[str, yaml.Node | None]  # a line of `defaults`: a folder of conf/, and the file that it names
 
@@ -63,19 +64,13 @@ def _order(defaults: list[Default]) -> Iterator[str]:
     later = plain[plain.index("profile") + 1 :] if "profile" in plain else []
     later = [folder for folder in later if folder.isidentifier() and folder != "profile"]
     if later:
-        yield (
-            f"expected `profile` after `{later[-1]}` in `defaults`, because later lines override earlier ones; move it "
-            "to the end"
-        )
+        yield ORDER.format("profile", later[-1])
 
 
 def _own_last(defaults: list[Default]) -> Iterator[str]:
     files = [folder for folder, _ in defaults if not folder.startswith("override ")]
     if "_self_" in files[:-1]:
-        yield (
-            f"expected `_self_` after `{files[-1]}` in `defaults`, because later lines override earlier ones; move it "
-            "down"
-        )
+        yield ORDER.format("_self_", files[-1])
 
 
 def _values(document: yaml.Node | None, overrides: bool) -> Iterator[str]:

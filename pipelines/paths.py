@@ -155,7 +155,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
             error = OSError(FULL.format("to which standard output goes" if unprintable() else f"of {Path.cwd()}"))
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             error = OSError("a file would be larger than `ulimit -f` allows; raise it and run the same command again")
-        print(f"\nerror: {_printable(_sentence(error))}", file=sys.stderr)
+        print(f"\nerror: {_escaped(_sentence(error))}", file=sys.stderr)
         raise SystemExit(1) from error
     finally:
         os.environ.pop("PYTHONSAFEPATH", None)  # commands need this folder in their search path
@@ -185,7 +185,7 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _printable(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return ``text`` with control characters escaped. Names in foreign weights and texts may hold some."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 

@@ -274,7 +274,9 @@ def require_graph() -> None:
     """
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
-        raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; put it back, or run this in the root")
+        raise ValueError(
+            f"{GRAPH}: expected the stages of the graph, got none; put it back, or run this in the repository's root"
+        )
     settings = Path(".dvc/config").read_bytes() if Path(".dvc/config").is_file() else b""
     if not Path(".git").exists() and Path(".dvc").is_dir() and b"no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")

@@ -140,7 +140,12 @@ def test_a_copy_in_a_hook_of_git_is_a_repository_of_its_own(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("graph", "values", "arguments", "said"),
     [
-        (None, HAS, [], "dvc.yaml: expected the stages of the graph, got none; put it back, or run this in the root"),
+        (
+            None,
+            HAS,
+            [],
+            "dvc.yaml: expected the stages of the graph, got none; put it back, or run this in the repository's root",
+        ),
         ("", HAS, [], "dvc.yaml: expected the stages of the graph, got none"),
         ("stages: [", HAS, [], "dvc.yaml: expected YAML, got something else"),
         (GRAPH, None, [], "expected params.yaml in this folder; run `make params`"),

@@ -66,5 +66,12 @@ if __name__ == "__main__":
         base = " ".join(sys.argv[1:])
         if not METRICS.is_file():
             raise FileNotFoundError(f"expected {METRICS} in this folder, got none; run `make repro` to write it")
-        before, now = text_of(base), METRICS.read_text(encoding="utf-8", errors="replace")
-        print(compare(metrics(before, base), metrics(now, str(METRICS)), base))
+        before = metrics(text_of(base), base)
+        try:
+            now = metrics(METRICS.read_text(encoding="utf-8", errors="replace"), str(METRICS))
+        except ValueError as error:
+            raise ValueError(
+                f"{METRICS}: expected the metrics.json of a report, got something else; run `make repro`, which writes "
+                "it again"
+            ) from error
+        print(compare(before, now, base))

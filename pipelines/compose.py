@@ -98,6 +98,8 @@ def _refuse_what_would_be_ignored(overrides: Sequence[str]) -> None:
     braces hold ``???`` or nothing, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last.
     Options that name another file than conf/config.yaml are refused, too."""
     for override in overrides:
+        if re.search("[\ud800-\udfff]", override):  # how Python reads what is not UTF-8
+            raise ValueError(f"{override!a}: expected UTF-8, got other bytes; in a path, * stands for any characters")
         if re.match("--config-(name|path)|-c[np]", override):
             raise ValueError(f"{override}: expected no such option, because this command reads conf/config.yaml")
         if "{" in override:

@@ -51,8 +51,8 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     default.
 
     Raises ValueError if a text is not given as NAME=GLOB or NAME@PROFILE=GLOB, if its name is in conf/corpora.yaml or
-    cannot name a folder, if a profile does not exist, if a name of --only is not in conf/corpora.yaml, or if there is a
-    --separator but no text.
+    cannot name a folder, if a profile does not exist, if a name of --only is not in conf/corpora.yaml, if there is a
+    --separator but no text, or if one of these two is not UTF-8.
     """
     listed = _listed(Path("conf/corpora.yaml"))
     names = ", ".join(listed)
@@ -66,6 +66,11 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         raise ValueError(f"TEXT: expected NAME=GLOB with closed quotes, got {given.text!r} ({error})") from error
     if given.text is not None and not items:
         raise ValueError(f"TEXT: expected NAME=GLOB, got {given.text!r}; leave TEXT out for conf/corpora.yaml alone")
+    if re.search("[\ud800-\udfff]", f"{given.text}{given.separator}"):  # how Python reads what is not UTF-8
+        raise ValueError(
+            f"expected TEXT and --separator in UTF-8, got {given.text!a} and {given.separator!a}; in a path, * stands "
+            "for any characters"
+        )
     if given.separator and not items:
         raise ValueError("--separator: expected TEXT, whose files it divides into documents, got none")
     for item in items:

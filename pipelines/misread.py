@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def misread(conf: Path) -> Iterator[str]:
     """Yield a complaint for each such place in the files of the folder ``conf``. Files that cannot be read are left
     out."""
     for path in sorted(conf.rglob("[!.]*.yaml")):  # without the locks of editors, .#NAME.yaml
-        with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):
+        try:
             text = path.read_text(encoding="utf-8")
             document = yaml.compose(text, Loader=YAML)
             defaults, in_profile = list(_defaults(document)), "profile" in path.relative_to(conf).parent.parts
@@ -34,6 +33,14 @@ def misread(conf: Path) -> Iterator[str]:
                 _values(document, overrides=in_profile or bool(defaults)),
             )
             yield from (f"{path.relative_to(conf.parent)}: {complaint}" for complaint in complaints)
+        except yaml.MarkedYAMLError as error:
+            if "Unicode character escape" in str(error.problem) and error.problem_mark:  # Hydra would read it
+                yield (
+                    f"{path.relative_to(conf.parent)}, line {error.problem_mark.line + 1}: expected characters, got "
+                    "half of one, such as \\ud83d; write the character itself"
+                )
+        except (OSError, ValueError, RecursionError, yaml.YAMLError):
+            pass
 
 
 def _defaults(document: yaml.Node | None) -> Iterator[Default]:

@@ -24,10 +24,15 @@ def copy_tree(folder: Path) -> None:
     In an earlier copy, conf/, pipelines/ and src/ are replaced, other files are overwritten, and results are kept, so
     that DVC reruns only what has changed.
 
-    Raises ValueError for a folder with other content, whose code and configuration the copy would replace.
+    Raises ValueError for a folder with other content, whose code and configuration the copy would replace, and for one
+    that cannot be made.
     """
     _require_own(folder)
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder}: expected a folder that can be made ({error.strerror}); give another") from error
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[name]  # in a hook, git would make the folder a part of the repository that the hook runs in
     _git("init", "--quiet", str(folder))

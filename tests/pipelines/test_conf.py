@@ -817,6 +817,24 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(
     )
 
 
+@pytest.mark.parametrize("value", ["caf\udce9", '"caf\udce9"', "[a,'\udce9']", "{a: '\ud83d'}"])
+def test_an_override_that_is_no_utf_8_is_refused(tmp_path: Path, value: str) -> None:
+    """Hydra would read it in quotation marks, and the file that it writes could not be read again."""
+    said = f"{f'tracking.group={value}'!a}: expected UTF-8, got other bytes"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        compose(tmp_path / "params.yaml", [f"tracking.group={value}"])
+    compose(tmp_path / "params.yaml", ["tracking.group='café 😀'"])
+    assert read_yaml(tmp_path / "params.yaml")["tracking"]["group"] == "café 😀"
+
+
+@pytest.mark.parametrize("escape", [r"\ud83d", r"\uDCE9", r"\uD83D\uDE00"])
+def test_half_a_character_in_conf_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escape: str) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    (tmp_path / "conf" / "tracking" / "mine.yaml").write_text(f'mode: off\ngroup: "a{escape}"\n')
+    with pytest.raises(ValueError, match=r"conf/tracking/mine\.yaml, line 2: expected characters, got half of one"):
+        composed(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -97,6 +97,13 @@ def test_an_open_quote_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(monkeypatch, 'a="b')
 
 
+def test_a_path_that_is_no_utf_8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"TEXT and --separator in UTF-8, got 'a=caf\\udce9' .* stands for any char"):
+        asked(monkeypatch, "a=caf\udce9")
+    with pytest.raises(ValueError, match=r"TEXT and --separator in UTF-8, got 'a=b' and '\\udca7'"):
+        asked(monkeypatch, "a=b", "--separator=\udca7")
+
+
 def test_what_would_have_no_effect_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="--separator: expected TEXT, whose files it divides into documents, got none"):
         asked(monkeypatch, None, "--separator=;")

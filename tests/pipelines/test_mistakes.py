@@ -116,6 +116,14 @@ def test_a_copy_is_a_folder(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "\nerror: file: expected a folder, got a file; give another folder\n")
 
 
+def test_a_copy_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    (tmp_path / "file").touch()
+    done = command(tmp_path, "pipelines.scratch", "file/copy")
+    said = "\nerror: file/copy: expected a folder that can be made (Not a directory); give another\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)

@@ -156,6 +156,14 @@ def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name:
     assert done.returncode == (told != "No changes.")
 
 
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[1]", b"{}"])
+def test_broken_metrics_of_this_folder_are_made_again(folder: Path, content: bytes) -> None:
+    (folder / "reports" / "metrics.json").write_bytes(content)
+    done = command(folder, "pipelines.compare", "main")
+    said = "reports/metrics.json: expected the metrics.json of a report, got something else; run `make repro`"
+    assert (done.returncode, said in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("value", [10**400, -(10**400), float("nan"), float("inf"), True, "1", None])
 def test_what_is_no_finite_number_is_no_number(value: object) -> None:
     assert not _is_number(value)

@@ -14,7 +14,8 @@ from pipelines.paths import YAML
 OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 GLOBAL = "# @package _global_"  # without this line, Hydra would put the settings of a profile into a section `profile`
 ORDER = "expected `{}` after `{}` in `defaults`, because later lines override earlier ones; move it down"
-TEXT, NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+TEXT, NULL, MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "null", "merge"))
+MOST_VALUES = 100_000  # of one file; far more than any configuration has
 Default = tuple[str, yaml.Node | None]  # a line of `defaults`: a folder of conf/, and the file that it names
 
 
@@ -25,6 +26,12 @@ def misread(conf: Path) -> Iterator[str]:
         try:
             text = path.read_text(encoding="utf-8")
             document = yaml.compose(text, Loader=YAML)
+            if (size := _size(document, {})) > MOST_VALUES:
+                yield (
+                    f"{path.relative_to(conf.parent)}: expected at most {MOST_VALUES:,} keys and values, got {size:,} "
+                    "with those that aliases (*NAME) repeat; remove some"
+                )
+                continue
             defaults, in_profile = list(_defaults(document)), "profile" in path.relative_to(conf).parent.parts
             complaints = chain(
                 _header(text) if in_profile else (),
@@ -43,9 +50,22 @@ def misread(conf: Path) -> Iterator[str]:
             pass
 
 
+def _size(node: yaml.Node | None, known: dict[int, int]) -> int:
+    """Return how many keys and values a YAML document has after aliases are replaced. ``known`` are counted nodes."""
+    if not isinstance(node, yaml.CollectionNode):
+        return 1
+    if id(node) not in known:
+        parts = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+        known[id(node)] = 1 + sum(_size(part, known) for part in parts)
+    return known[id(node)]
+
+
 def _defaults(document: yaml.Node | None) -> Iterator[Default]:
     for key, lines in document.value if isinstance(document, yaml.MappingNode) else ():
-        if key.value == "defaults" and isinstance(lines, yaml.SequenceNode):
+        if key.tag == MERGE:
+            for merged in lines.value if isinstance(lines, yaml.SequenceNode) else (lines,):
+                yield from _defaults(merged)
+        elif key.value == "defaults" and isinstance(lines, yaml.SequenceNode):
             for line in lines.value:
                 yield from (
                     ((k.value, name) for k, name in line.value) if line.id == "mapping" else ((line.value, None),)

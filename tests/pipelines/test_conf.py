@@ -10,6 +10,7 @@ import math
 import re
 import shutil
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -817,6 +818,20 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(
     )
 
 
+@pytest.mark.parametrize("times", [2, 10])
+def test_aliases_that_repeat_each_other_end_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    lines = ["a: &a 1"] + [f"{y}: &{y} [{', '.join([f'*{x}'] * times)}]" for x, y in pairwise("abcdefg")]
+    (tmp_path / "conf" / "model" / "other.yaml").write_text("\n".join(lines))
+    if times == 2:
+        compose(tmp_path / "params.yaml", [])
+    else:
+        with pytest.raises(ValueError, match=r"conf/model/other.yaml: expected at most 100,000 .*, got 1,234,5.. with"):
+            compose(tmp_path / "params.yaml", [])
+
+
 @pytest.mark.parametrize("value", ["caf\udce9", '"caf\udce9"', "[a,'\udce9']", "{a: '\ud83d'}"])
 def test_an_override_that_is_no_utf_8_is_refused(tmp_path: Path, value: str) -> None:
     """Hydra would read it in quotation marks, and the file that it writes could not be read again."""
@@ -891,6 +906,16 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
             "expected settings, got {}, which keeps the settings",
         ),
         ("train/adamw.yaml", "  - muon\n  - _self_", "  - _self_\n  - muon", "expected `_self_` after `muon` in"),
+        (
+            "train/adamw.yaml",
+            *("defaults:\n  - muon\n  - _self_", "<<: &other\n  defaults: [_self_, muon]"),
+            "expected `_self_` after `muon` in",
+        ),
+        (
+            "train/adamw.yaml",
+            *("defaults:\n  - muon\n  - _self_", "<<: [{defaults: [_self_, muon]}, {}]"),
+            "expected `_self_` after `muon` in",
+        ),
         ("train/adamw.yaml", "  - _self_\n", "", ""),
         ("profile/paper.yaml", "defaults:\n", "defaults:\n  - _self_\n", ""),
         ("profile/laptop.yaml", "# The", "defaults: [override /train: adamw]\n# The", ""),

@@ -443,6 +443,8 @@ if __name__ == "__main__":
         read_reference_run(REFERENCE_RUN)  # which the report needs
         for line in without_effect(values):
             print(line, file=sys.stderr)
+        if registered.frozen is None:
+            print(f"{PREREGISTERED}: no claim is frozen, and the report says so", file=sys.stderr)
         write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

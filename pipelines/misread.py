@@ -15,7 +15,7 @@ OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0[bx][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5
 GLOBAL = "# @package _global_"  # without this line, Hydra would put the settings of a profile into a section `profile`
 ORDER = "expected `{}` after `{}` in `defaults`, because later lines override earlier ones; move it down"
 TEXT, NULL, MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "null", "merge"))
-MOST_VALUES = 100_000  # of one file; far more than any configuration has
+MOST_VALUES = 2_000  # of one file; OmegaConf copies each for every model, which takes a minute for a thousand
 Default = tuple[str, yaml.Node | None]  # a line of `defaults`: a folder of conf/, and the file that it names
 
 
@@ -88,10 +88,11 @@ def _lines(defaults: list[Default]) -> Iterator[str]:
 
 def _order(defaults: list[Default]) -> Iterator[str]:
     plain = [re.split("[/@]", folder.lstrip("/"))[0] for folder, _ in defaults]  # /profile, profile/smoke, profile@x
-    later = plain[plain.index("profile") + 1 :] if "profile" in plain else []
-    later = [folder for folder in later if folder.isidentifier() and folder != "profile"]
-    if later:
-        yield ORDER.format("profile", later[-1])
+    for name in ("profile", "_self_"):
+        later = plain[plain.index(name) + 1 :] if name in plain else []
+        later = [folder for folder in later if folder.isidentifier() and folder not in ("profile", name)]
+        if later:
+            yield ORDER.format(name, later[-1])
 
 
 def _own_last(defaults: list[Default]) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _require_own(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, got a file; give another folder")
     others = folder.is_dir() and any(path.name != ".git" for path in folder.iterdir())
-    if folder.resolve() == Path.cwd().resolve() or (others and not (folder / MARK).exists()):
+    if os.path.realpath(folder) == os.path.realpath(".") or (others and not (folder / MARK).exists()):
         raise ValueError(
             f"{folder.absolute()}: expected a new or empty folder or an earlier copy, got a folder with other files, "
             "whose conf/, pipelines/ and src/ the copy would replace; give another folder"

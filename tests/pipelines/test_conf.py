@@ -828,7 +828,7 @@ def test_aliases_that_repeat_each_other_end_with_a_sentence(
     if times == 2:
         compose(tmp_path / "params.yaml", [])
     else:
-        with pytest.raises(ValueError, match=r"conf/model/other.yaml: expected at most 100,000 .*, got 1,234,5.. with"):
+        with pytest.raises(ValueError, match=r"conf/model/other.yaml: expected at most 2,000 .*, got 1,234,5.. with"):
             compose(tmp_path / "params.yaml", [])
 
 
@@ -878,6 +878,12 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
         ("config.yaml", "defaults:\n", "defaults:\n  - profile/smoke\n", "expected `profile` after `_self_`"),
         ("config.yaml", "defaults:\n", "defaults:\n  - profile@_global_: smoke\n", "expected `profile` after `_self_`"),
         ("config.yaml", "- profile: laptop", "- profile: smoke\n  - _self_", "expected `profile` after `_self_`"),
+        (
+            "config.yaml",
+            "  - corpus: python",
+            "  - _self_\n  - corpus: python",
+            "expected `_self_` after `tracking` in",
+        ),
         ("config.yaml", "- profile: laptop", "- optional profile: smok", "expected `profile: NAME`, got `optional"),
         ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 030", "got 030, which YAML reads as 24"),
         ("train/muon.yaml", "warmup_steps: 30", "warmup_steps: 0b11", "got 0b11, which YAML reads as 3"),

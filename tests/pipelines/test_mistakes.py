@@ -119,9 +119,11 @@ def test_a_copy_is_a_folder(tmp_path: Path) -> None:
 def test_a_copy_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     (tmp_path / "file").touch()
-    done = command(tmp_path, "pipelines.scratch", "file/copy")
-    said = "\nerror: file/copy: expected a folder that can be made (Not a directory); give another\n"
-    assert (done.returncode, done.stderr) == (1, said)
+    (tmp_path / "loop").symlink_to("loop")
+    for folder, why in (("file/copy", "Not a directory"), ("loop", "File exists"), ("loop/copy", "Too many levels of")):
+        done = command(tmp_path, "pipelines.scratch", folder)
+        assert f"\nerror: {folder}: expected a folder that can be made ({why}" in done.stderr
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 2)
 
 
 def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:

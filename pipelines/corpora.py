@@ -137,7 +137,6 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
 
     The copy shares the run store of the project.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
     (folder / "conf" / "profile" / f"{PROFILE}.yaml").write_text(f"# @package _global_\n{text}", encoding="utf-8")

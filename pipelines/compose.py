@@ -25,7 +25,7 @@ from pathsum.complaints import unknown
 from pathsum.config import ConfigError
 from pathsum.core.storage import write_whole
 from pipelines.misread import as_compared, misread
-from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
+from pipelines.paths import NOT_UTF_8, PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
@@ -96,9 +96,9 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 def _refuse_what_would_be_ignored(overrides: Sequence[str]) -> None:
     """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or if
     braces hold ``???`` or nothing, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last.
-    Options that name another file than conf/config.yaml are refused, too."""
+    Options that name another file than conf/config.yaml and bytes that are not UTF-8 are refused, too."""
     for override in overrides:
-        if re.search("[\ud800-\udfff]", override):  # how Python reads what is not UTF-8
+        if NOT_UTF_8.search(override):
             raise ValueError(f"{override!a}: expected UTF-8, got other bytes; in a path, * stands for any characters")
         if re.match("--config-(name|path)|-c[np]", override):
             raise ValueError(f"{override}: expected no such option, because this command reads conf/config.yaml")

@@ -25,7 +25,7 @@ from pathsum.core.locks import held
 from pathsum.report.corpora import row, write_rows
 from pipelines import repro
 from pipelines.handwritten import read_settings
-from pipelines.paths import REPORTS, RUNS, TOKENS, stage
+from pipelines.paths import NOT_UTF_8, REPORTS, RUNS, TOKENS, stage
 from pipelines.results import read_results
 from pipelines.scratch import choose_profile, copy_tree
 
@@ -66,7 +66,7 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         raise ValueError(f"TEXT: expected NAME=GLOB with closed quotes, got {given.text!r} ({error})") from error
     if given.text is not None and not items:
         raise ValueError(f"TEXT: expected NAME=GLOB, got {given.text!r}; leave TEXT out for conf/corpora.yaml alone")
-    if re.search("[\ud800-\udfff]", f"{given.text}{given.separator}"):  # how Python reads what is not UTF-8
+    if NOT_UTF_8.search(f"{given.text}{given.separator}"):
         raise ValueError(
             f"expected TEXT and --separator in UTF-8, got {given.text!a} and {given.separator!a}; in a path, * stands "
             "for any characters"

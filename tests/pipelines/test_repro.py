@@ -306,6 +306,35 @@ def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
     )
 
 
+def test_training_needs_neither_torchs_compiler_nor_wandbs_launch(tmp_path: Path) -> None:
+    """Importing them would take longer than training a model of the smoke profile."""
+    trains = """
+import sys
+import torch
+from pathsum.config import TrackingConfig
+from pathsum.training.optimizer import Muon
+from pathsum.tracking.tracker import mirror
+from pipelines.paths import Path, stage
+weight = torch.nn.Parameter(torch.eye(2)[None])
+with stage(0), mirror(TrackingConfig(mode="offline", project="p", group="g", entity=""), "a", "a", "t", {}, Path.cwd()):
+    for optimizer in (torch.optim.AdamW([weight], fused=True), Muon([weight], 0.1, 0.9, 0.0)):
+        weight.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        optimizer.load_state_dict(optimizer.state_dict())
+print(*({"torch._dynamo", "wandb.sdk.launch"} & set(sys.modules)))
+"""
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", trains],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
 def test_jobs_must_be_a_number(tmp_path: Path) -> None:
     for jobs in ("many", "0", "-1"):
         done = command(tmp_path, "pipelines.repro", jobs)

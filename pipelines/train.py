@@ -53,7 +53,7 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
 
     If they change nothing, the run has the fingerprint of the grid's model, and a finished one is used again.
     """
-    cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
+    cell = OmegaConf.create(grid.cell(grid.as_dict(config), config.model.n_layers, config.model.n_heads, config.seed))
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
             OmegaConf.update(cell, key, OmegaConf.select(config, key))

@@ -13,6 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from pathsum.config import GRID_NAME, CalibrateConfig, SweepConfig, load
 
+Settings = dict[Any, Any]
+
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
     """Return the name of a model: L2H4S0 for 2 layers, 4 heads and seed 0, or L0S0 without layers.
@@ -23,20 +25,20 @@ def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None)
     return f"L{n_layers}H{n_heads}{width}S{seed}" if n_layers else f"L0S{seed}"
 
 
-def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> DictConfig:
-    """Return the complete configuration of one model (seed, model, train), with the changes to it in
-    ``sweep.by_layers`` and ``sweep.overrides``."""
-    overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed, d_head), {})
+def cell(settings: Settings, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> Settings:
+    """Return the complete configuration of one model (seed, model, train) by the sections ``model``, ``train`` and
+    ``sweep`` of ``settings``, with the changes to it in ``sweep.by_layers`` and ``sweep.overrides``."""
+    overrides = settings["sweep"]["overrides"].get(cell_name(n_layers, n_heads, seed, d_head), {})
     width = {} if d_head is None else {"model": {"d_head": d_head}}
-    return _merged(_plain(config, n_layers, n_heads, seed), width, overrides)
+    return _merged(_plain(settings, n_layers, n_heads, seed), width, overrides)
 
 
-def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
+def _plain(settings: Settings, n_layers: int, n_heads: int, seed: int) -> Settings:
     """Return the configuration of one model with ``sweep.by_layers``, but without ``sweep.overrides``."""
-    base = OmegaConf.create({"seed": seed, "model": config.model, "train": config.train})
+    base = {"seed": seed, "model": settings["model"], "train": settings["train"]}
     shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
     # an override on the command line, ++sweep.by_layers.2.train.tokens=…, makes a key "2" next to the 2 of a file
-    changes = [change for layers, change in config.sweep.by_layers.items() if str(layers) == str(n_layers)]
+    changes = [change for layers, change in settings["sweep"]["by_layers"].items() if str(layers) == str(n_layers)]
     return _merged(base, shape, *changes)
 
 
@@ -59,10 +61,22 @@ def _other_widths(model: DictConfig, sweep: SweepConfig) -> list[tuple[int, int]
     return found
 
 
-def _merged(base: DictConfig, *changes: Any) -> DictConfig:
-    merged = OmegaConf.merge(base, *changes)
-    assert isinstance(merged, DictConfig)
-    return merged
+def as_dict(config: DictConfig) -> Settings:
+    """Return ``config`` as dictionaries and lists, with interpolations as text. They are merged in microseconds,
+    OmegaConf's own kind of them in milliseconds."""
+    settings = OmegaConf.to_container(config)
+    assert isinstance(settings, dict)
+    return settings
+
+
+def _merged(base: Any, *changes: Any) -> Any:
+    """Return ``base`` with ``changes``: as OmegaConf merges, settings by name are merged and all else is replaced."""
+    for change in changes:
+        if isinstance(base, dict) and isinstance(change, dict):
+            base = base | {key: _merged(base.get(key), value) for key, value in change.items()}
+        else:
+            base = change
+    return base
 
 
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
@@ -72,10 +86,10 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
     (L2H8D16S0), then the controls. Names in ``sweep.overrides`` must have the form of a model's name, but need not be
     in the grid. Raises ValueError for wrong names, widths or controls.
     """
-    config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
-    axes = load(SweepConfig, OmegaConf.to_container(sweep), "sweep")
+    settings = {"model": as_dict(model), "train": as_dict(train), "sweep": as_dict(sweep)}
+    axes = load(SweepConfig, settings["sweep"], "sweep")
     cells = {
-        cell_name(n_layers, n_heads, seed): cell(config, n_layers, n_heads, seed)
+        cell_name(n_layers, n_heads, seed): cell(settings, n_layers, n_heads, seed)
         for n_layers in axes.n_layers
         for n_heads in (axes.n_heads if n_layers else [0])
         for seed in axes.seeds
@@ -84,13 +98,13 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         for n_heads, d_head in _other_widths(model, axes):
             for seed in axes.seeds:
                 name = cell_name(n_layers, n_heads, seed, d_head)
-                cells[name] = cell(config, n_layers, n_heads, seed, d_head)
+                cells[name] = cell(settings, n_layers, n_heads, seed, d_head)
     for name in axes.controls:
-        change = sweep.controls[name]
-        n_layers = OmegaConf.select(change, "model.n_layers")
+        n_layers = OmegaConf.select(sweep.controls[name], "model.n_layers")
         if n_layers is None:
             raise ValueError(f"sweep.controls.{name}: expected its model.n_layers, such as 2, got none")
-        cells[name] = _merged(_plain(config, n_layers, axes.n_heads[0], axes.seeds[0]), change)
+        plain = _plain(settings, n_layers, axes.n_heads[0], axes.seeds[0])
+        cells[name] = _merged(plain, settings["sweep"]["controls"][name])
     for name in axes.overrides:
         if not GRID_NAME.fullmatch(name):
             if name in axes.controls:
@@ -102,11 +116,12 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
 
 def synthetic_models(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
     """Return the configuration of every kind of synthetic corpus by name: ``{copies: {corpus, model, train}, …}``."""
-    load(CalibrateConfig, OmegaConf.to_container(calibrate), "calibrate")
-    base = OmegaConf.create({"corpus": {}, "model": model, "train": train})
-    shared = {key: calibrate[key] for key in ("corpus", "model", "train")}
+    chosen = as_dict(calibrate)
+    load(CalibrateConfig, chosen, "calibrate")
+    base = {"corpus": {}, "model": as_dict(model), "train": as_dict(train)}
+    shared = {key: chosen[key] for key in ("corpus", "model", "train")}
     return OmegaConf.create(
-        {name: _merged(base, shared, change) for name, change in calibrate.synthetic_models.items()}
+        {name: _merged(base, shared, change) for name, change in chosen["synthetic_models"].items()}
     )
 
 

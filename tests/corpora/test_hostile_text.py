@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import codecs
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from pathsum.data import tokens
 from pathsum.data.tokenizer import RUN, _without_long_runs, token_bytes, tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PIECE, pieces, read_tokens, write_tokens
 from tests.corpora.test_corpus import HUB, stub_hub
+from tests.permissions import ordinary_user
 
 TEXT = {"source": "text", "name": "t", "validation_share": 0.5, "separator": "", "max_documents": 9}
 
@@ -168,6 +170,29 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: py
     assert "shut: cannot be read (Permission denied); make it readable, or leave it out" in refusal(
         f"{tmp_path}{pattern}"
     )
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o100, 0o400, 0o600])
+@pytest.mark.parametrize(
+    "pattern", ["", "**/*.txt", "*/*.txt", "*/a.txt", "[s]hut/*", "shut/*.txt", "shut/a.txt", "shut"]
+)
+def test_permission_that_is_missing_is_named(pattern: str, mode: int) -> None:
+    """Modes are those of a folder: none, search only, list only, list and write. All but search in a path that names
+    its files end with a complaint."""
+    with tempfile.TemporaryDirectory() as name, ordinary_user(Path(name)) as folder:
+        for place in ("open", "shut"):
+            (folder / place).mkdir()
+            (folder / place / "a.txt").write_text(f"a text in {place}")
+        (folder / "shut").chmod(mode)
+        path = str(folder / pattern)
+        try:
+            if mode == 0o100 and pattern.endswith("/a.txt"):
+                assert "a text in shut" in list(text_documents([path], ""))
+            else:
+                with pytest.raises((ValueError, OSError), match="shut.*Permission denied|Permission denied.*shut"):
+                    list(text_documents([path], ""))
+        finally:
+            (folder / "shut").chmod(0o700)
 
 
 def test_a_home_that_nobody_has_is_a_path_that_does_not_exist() -> None:

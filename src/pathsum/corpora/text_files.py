@@ -19,6 +19,7 @@ OTHER = {  # first bytes of files that are often given instead of UTF-8 text, wi
     codecs.BOM_UTF16_BE: f"is UTF-16; {CONVERT.format('utf16')}",
     b"\x1f\x8b": "is compressed by gzip; unpack it, or leave it out",
 }
+CLOSED = "  - {}: cannot be read ({}); make it readable, or leave it out"  # a folder
 ESCAPES = {"\\0": "\0", "\\n": "\n", "\\r": "\r", "\\t": "\t"}  # separators as they are typed on a command line
 
 
@@ -95,7 +96,7 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
     """Return the files that ``pattern`` names, and a complaint for each folder that cannot be listed completely."""
     path = Path(os.path.expanduser(pattern))
     candidates = [path]
-    if not path.exists():
+    if not os.path.exists(path):
         at = next((i for i, part in enumerate(path.parts) if glob.has_magic(part)), len(path.parts))
         root = Path(*path.parts[:at])
         if "**" in path.parts[at:]:
@@ -103,9 +104,23 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
                 return [], []
             if wrong := list(_unreadable(root, links=True)):
                 return [], wrong
+        elif wrong := list(_closed(path)):
+            return [], wrong
         candidates = [Path(p) for p in glob.glob(str(path), recursive=True)]
     wrong = [complaint for c in candidates if c.is_dir() for complaint in _unreadable(c, links=False)]
     return [f for c in candidates for f in (_under(c) if c.is_dir() else [c])], wrong
+
+
+def _closed(path: Path) -> Iterator[str]:
+    """Yield a complaint for each folder that may not be searched for the matches of ``path``, a glob without ``**``."""
+    for depth in range(1, len(path.parts)):
+        for folder in filter(os.path.isdir, glob.glob(str(Path(*path.parts[:depth])))):
+            try:
+                os.stat(os.path.join(folder, "."))
+                if glob.has_magic(path.parts[depth]):
+                    os.scandir(folder).close()
+            except OSError as error:
+                yield CLOSED.format(folder, error.strerror)
 
 
 def _unreadable(folder: Path, links: bool) -> Iterator[str]:
@@ -119,7 +134,7 @@ def _unreadable(folder: Path, links: bool) -> Iterator[str]:
             if any(path.resolve() == folder.resolve() for folder in above):
                 folders.remove(path.name)
                 yield f"  - {path}: is a link to a folder above it, so ** has no end; remove it, or give the folder"
-    yield from (f"  - {e.filename}: cannot be read ({e.strerror}); make it readable, or leave it out" for e in failed)
+    yield from (CLOSED.format(error.filename, error.strerror) for error in failed)
 
 
 def _under(folder: Path) -> list[Path]:

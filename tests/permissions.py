@@ -1,0 +1,25 @@
+"""Run a part of a test as a user who needs permission, although the tests may run as root."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def ordinary_user(folder: Path) -> Iterator[Path]:
+    """Run a block as a user who is bound by the modes of files, and who owns ``folder``."""
+    if os.geteuid() != 0:
+        yield folder
+        return
+    nobody = 65534
+    codecs.lookup("utf-8-sig")  # while Python's own files can be read
+    os.chown(folder, nobody, -1)
+    os.seteuid(nobody)
+    try:
+        yield folder
+    finally:
+        os.seteuid(0)

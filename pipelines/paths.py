@@ -220,7 +220,8 @@ def _about_file(error: OSError, path: Path) -> str:
         return f"expected the file {path}, found none; put it back, or run this in the root of the repository"
     if isinstance(error, FileNotFoundError):
         return f"expected the file {path}, found none; `make repro` writes every file that a stage reads"
-    in_the_way = next((above for above in (path, *path.parents) if above.exists() and not above.is_dir()), path)
+    paths = (path, *path.parents)
+    in_the_way = next((above for above in paths if os.path.exists(above) and not os.path.isdir(above)), path)
     if isinstance(error, NotADirectoryError | FileExistsError):
         return f"{path}: expected a folder at {in_the_way}, got a file; move it away and run the same command again"
     if isinstance(error, IsADirectoryError):

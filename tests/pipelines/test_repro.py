@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,6 +22,7 @@ from pipelines import repro
 from pipelines.paths import ROOT, SO_FAR, stage
 from pipelines.progress import Progress
 from tests.commands import command
+from tests.permissions import ordinary_user
 
 
 @pytest.fixture
@@ -296,6 +298,20 @@ def test_a_process_that_the_system_ended_is_a_sentence(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == f"\nerror: {said}\n"
 
 
+def test_a_folder_without_permission_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as name, ordinary_user(Path(name)) as folder:
+        monkeypatch.chdir(folder)
+        Path("shut").mkdir(mode=0)
+        with pytest.raises(SystemExit) as left, stage(threads=0):
+            Path("shut/tokens/train.bin").read_bytes()
+        Path("shut").chmod(0o700)
+        monkeypatch.undo()
+    assert left.value.code == 1
+    assert "shut/tokens/train.bin: Permission denied; make it readable and writable" in capsys.readouterr().err
+
+
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
     """Importing torch would take longer than the answer."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
@@ -307,9 +323,11 @@ def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
 
 
 def test_training_needs_neither_torchs_compiler_nor_wandbs_launch(tmp_path: Path) -> None:
-    """Importing them would take longer than training a model of the smoke profile."""
+    """Importing them would take longer than training a model of the smoke profile. Without HOME, W&B has nothing to
+    complain about."""
     trains = """
 import sys
+import tempfile
 import torch
 from pathsum.config import TrackingConfig
 from pathsum.training.optimizer import Muon
@@ -324,15 +342,11 @@ with stage(0), mirror(TrackingConfig(mode="offline", project="p", group="g", ent
         optimizer.load_state_dict(optimizer.state_dict())
 print(*({"torch._dynamo", "wandb.sdk.launch"} & set(sys.modules)))
 """
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-c", trains],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "XDG_CACHE_HOME")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    command = [sys.executable, "-c", trains]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
 def test_jobs_must_be_a_number(tmp_path: Path) -> None:

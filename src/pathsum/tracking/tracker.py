@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,6 +107,8 @@ def _log_without_tracebacks() -> Iterator[None]:
 def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path) -> Any:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
+    if "HOME" not in os.environ:  # W&B would complain that there is no place for its cache
+        os.environ.setdefault("XDG_CACHE_HOME", tempfile.gettempdir())
     import wandb
     from wandb.sdk.wandb_run import Run
 

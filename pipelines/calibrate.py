@@ -13,7 +13,7 @@ from pathsum.config import CalibrateConfig, ExtractConfig, SyntheticModelConfig,
 from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
 from pipelines.interrupts import workers
-from pipelines.paths import CALIBRATION, THREADS, cores, params, section, stage
+from pipelines.paths import CALIBRATION, THREADS, cores, leave_out_compiler, params, section, stage
 
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
 
@@ -26,6 +26,7 @@ def run_detectors(job: Job) -> list[Tried]:
     Return, for each model, its units (present, found) by detector, or None if it has not learned its text.
     """
     torch.set_num_threads(1)
+    leave_out_compiler()
     return [tried(model) for model in train_synthetic(*job)]
 
 

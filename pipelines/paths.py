@@ -147,7 +147,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
             keep_freed(2**28)
             os.environ["PYTHONSAFEPATH"] = "1"  # for workers; else they would run a user's own math.py in this folder
         if "torch" in sys.modules:
-            _leave_out_compiler()
+            leave_out_compiler()
         yield
         if sys.stdout:
             sys.stdout.flush()  # an error of the last line that is printed is told as well
@@ -166,7 +166,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
         os.environ.pop("PYTHONSAFEPATH", None)  # commands need this folder in their search path
 
 
-def _leave_out_compiler() -> None:
+def leave_out_compiler() -> None:
     """Let optimizers work without torch's compiler, which they import only to keep their methods out of it.
 
     That import takes 1.6 s of processor time, more than training a model of the smoke profile. No stage compiles.

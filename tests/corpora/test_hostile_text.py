@@ -195,6 +195,37 @@ def test_permission_that_is_missing_is_named(pattern: str, mode: int) -> None:
             (folder / "shut").chmod(0o700)
 
 
+@pytest.mark.parametrize("pattern", [".s*/**/*.txt", "**/.s*/*.txt", "**/.shut/*.txt", ".[s]*/*.txt", ".s*"])
+def test_a_hidden_folder_without_permission_is_named_where_the_pattern_names_it(pattern: str) -> None:
+    with tempfile.TemporaryDirectory() as name, ordinary_user(Path(name)) as folder:
+        for place in (".shown", ".shut"):
+            (folder / place).mkdir()
+            (folder / place / "a.txt").write_text(f"a text in {place}")
+        (folder / ".shut").chmod(0)
+        try:
+            with pytest.raises(ValueError, match="shut: cannot be read .Permission denied"):
+                list(text_documents([str(folder / pattern)], ""))
+        finally:
+            (folder / ".shut").chmod(0o700)
+
+
+@pytest.mark.parametrize("pattern", ["*/*.txt", "*/a.txt", "**/*.txt", "*/*"])
+def test_a_link_into_a_folder_without_permission_is_named(pattern: str) -> None:
+    with tempfile.TemporaryDirectory() as name, ordinary_user(Path(name)) as folder:
+        for place in ("texts/open", "shut/inner"):
+            (folder / place).mkdir(parents=True)
+            (folder / place / "a.txt").write_text("a text")
+        (folder / "texts" / "link").symlink_to("../shut/inner")
+        (folder / "texts" / "nowhere").symlink_to("gone")
+        assert list(text_documents([str(folder / "texts" / "open" / pattern.rsplit("/")[-1])], "")) == ["a text"]
+        (folder / "shut").chmod(0)
+        try:
+            with pytest.raises(ValueError, match="texts/link: cannot be read .Permission denied"):
+                list(text_documents([str(folder / "texts" / pattern)], ""))
+        finally:
+            (folder / "shut").chmod(0o700)
+
+
 def test_a_home_that_nobody_has_is_a_path_that_does_not_exist() -> None:
     assert "~nobody-at-all/a: does not exist" in refusal("~nobody-at-all/a")
 

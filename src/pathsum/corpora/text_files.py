@@ -102,7 +102,8 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
         if "**" in path.parts[at:]:
             if not root.is_dir():
                 return [], []
-            if wrong := list(_unreadable(root, links=True)):
+            hidden = any(part.startswith(".") for part in path.parts[at:])
+            if wrong := list(_unreadable(root, links=True, hidden=hidden)):
                 return [], wrong
         elif wrong := list(_closed(path)):
             return [], wrong
@@ -114,26 +115,36 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
 def _closed(path: Path) -> Iterator[str]:
     """Yield a complaint for each folder that may not be searched for the matches of ``path``, a glob without ``**``."""
     for depth in range(1, len(path.parts)):
-        for folder in filter(os.path.isdir, glob.glob(str(Path(*path.parts[:depth])))):
+        for folder in glob.glob(str(Path(*path.parts[:depth]))):
             try:
-                os.stat(os.path.join(folder, "."))
+                os.stat(os.path.join(folder, "."))  # of a link, the folder that it leads to
                 if glob.has_magic(path.parts[depth]):
                     os.scandir(folder).close()
-            except OSError as error:
+            except PermissionError as error:
                 yield CLOSED.format(folder, error.strerror)
+            except OSError:  # a file, or a link to nowhere
+                continue
 
 
-def _unreadable(folder: Path, links: bool) -> Iterator[str]:
+def _unreadable(folder: Path, links: bool, hidden: bool = False) -> Iterator[str]:
     """Yield a complaint for each folder below ``folder`` that cannot be listed. With ``links``, follow links as ``**``
-    does, and also yield a complaint for each link that leads back to a folder above it."""
+    does, and also yield a complaint for each link that leads back to a folder above it. Hidden folders are looked at
+    only with ``hidden``."""
     failed: list[OSError] = []
-    for here, folders, _ in os.walk(folder, followlinks=links, onerror=failed.append):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    for here, folders, files in os.walk(folder, followlinks=links, onerror=failed.append):
+        folders[:] = [name for name in folders if hidden or not name.startswith(".")]
         above = [Path(here), *Path(here).parents]
         for path in [Path(here, name) for name in folders if links and Path(here, name).is_symlink()]:
             if any(path.resolve() == folder.resolve() for folder in above):
                 folders.remove(path.name)
                 yield f"  - {path}: is a link to a folder above it, so ** has no end; remove it, or give the folder"
+        for link in filter(os.path.islink, [Path(here, name) for name in files if hidden or name[0] != "."]):
+            try:
+                os.stat(link)
+            except PermissionError as error:
+                failed.append(error)
+            except OSError:  # a link to nowhere
+                continue
     yield from (CLOSED.format(error.filename, error.strerror) for error in failed)
 
 

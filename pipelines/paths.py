@@ -169,7 +169,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
 def leave_out_compiler() -> None:
     """Let optimizers work without torch's compiler, which they import only to keep their methods out of it.
 
-    That import takes 1.6 s of processor time, more than training a model of the smoke profile. No stage compiles.
+    That import takes 1.6 s of processor time. No stage compiles, and none needs the gradient of an update.
     """
     import torch
     from torch.optim import Adam, Optimizer

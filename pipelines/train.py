@@ -53,7 +53,8 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
 
     If they change nothing, the run has the fingerprint of the grid's model, and a finished one is used again.
     """
-    cell = OmegaConf.create(grid.cell(grid.as_dict(config), config.model.n_layers, config.model.n_heads, config.seed))
+    settings = grid.as_dict(config) | {"sweep": OmegaConf.to_container(config.sweep, resolve=True)}
+    cell = OmegaConf.create(grid.cell(settings, config.model.n_layers, config.model.n_heads, config.seed))
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
             OmegaConf.update(cell, key, OmegaConf.select(config, key))

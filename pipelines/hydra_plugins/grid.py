@@ -70,7 +70,8 @@ def as_dict(config: DictConfig) -> Settings:
 
 
 def _merged(base: Any, *changes: Any) -> Any:
-    """Return ``base`` with ``changes``: as OmegaConf merges, settings by name are merged and all else is replaced."""
+    """Return ``base`` with ``changes``: settings by name are merged and all else is replaced, as OmegaConf does. A list
+    can also be replaced by settings; ``load`` refuses that later."""
     for change in changes:
         if isinstance(base, dict) and isinstance(change, dict):
             base = base | {key: _merged(base.get(key), value) for key, value in change.items()}

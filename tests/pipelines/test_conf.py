@@ -36,7 +36,7 @@ from pipelines import compose as composition
 from pipelines import train
 from pipelines.check import check_composed, check_valid, differences, without_effect
 from pipelines.compose import compose, composing
-from pipelines.paths import ROOT, read_yaml
+from pipelines.paths import ROOT, params, read_yaml
 from tests.commands import command
 from tests.pipelines.configured import check, check_as_command, copy
 
@@ -654,6 +654,15 @@ def test_a_kind_of_synthetic_models_has_a_name_that_can_be_printed(tmp_path: Pat
 def test_every_profile_trains_single_models_like_those_of_its_grid(tmp_path: Path) -> None:
     for profile in PROFILES:
         assert not list(without_effect(composed(tmp_path, f"profile={profile}", "corpus=python"))), profile
+
+
+def test_a_single_model_is_the_same_if_the_changes_of_its_grid_are_interpolated() -> None:
+    values = params(ROOT)
+    config = OmegaConf.create({name: values[name] for name in ("seed", "model", "train", "sweep")})
+    plain = train.ad_hoc(config, [])
+    assert values["sweep"]["overrides"] == {}
+    config.sweep.overrides = "${oc.create:{}}"
+    assert train.ad_hoc(config, []) == plain
 
 
 def test_only_a_control_that_exists_can_be_left_out(tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def _log_without_tracebacks() -> Iterator[None]:
 def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path) -> Any:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
-    if "HOME" not in os.environ:  # W&B would complain that there is no place for its cache
-        os.environ.setdefault("XDG_CACHE_HOME", tempfile.gettempdir())
+    if not os.environ.get("HOME") and not os.environ.get("XDG_CACHE_HOME"):  # W&B would complain about its cache
+        os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir(), f"pathsum-{os.getuid()}"))
     import wandb
     from wandb.sdk.wandb_run import Run
 

@@ -25,9 +25,12 @@ def listen(mask: Collection[int]) -> None:
 
     The signal is blocked in this process and in all that it starts, and one thread waits for it. If the signal was
     ignored, or blocked by ``mask``, the signal mask that this process began with, no thread waits: the command that
-    started this process handles it.
+    started this process handles it. The signal is then ignored, because a shell, as between DVC and a stage, lifts the
+    block of what it starts.
     """
-    if signal.SIGINT not in mask and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.SIGINT in mask:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    elif signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)  # multiprocessing lifts the block of the main thread
         threading.Thread(target=lambda: _end(signal.sigwait({signal.SIGINT}), None), daemon=True).start()
 

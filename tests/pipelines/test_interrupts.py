@@ -100,6 +100,16 @@ def test_a_command_that_another_one_has_started_leaves_the_interrupt_to_it() -> 
     assert command.communicate(timeout=60)[1] == SAID
 
 
+def test_what_a_command_starts_ignores_interrupts_from_its_first_moment_even_through_a_shell() -> None:
+    """DVC starts a stage through a shell. The stage says what its interpreter does at an interrupt when it begins."""
+    stage = f"{sys.executable} -c 'import signal; print(signal.getsignal(signal.SIGINT), flush=True)'"
+    dvc = AS_COMMAND + f"subprocess.run([sys.argv[1], '-c', {stage!r}])"
+    for shell in ("/bin/sh", "/bin/bash"):
+        command = start(AS_COMMAND + f"subprocess.run([{sys.executable!r}, '-c', {dvc!r}, {shell!r}])")
+        said, _ = command.communicate(timeout=60)
+        assert said == f"{signal.Handlers.SIG_IGN}\n"
+
+
 def test_a_stage_ends_with_the_process_that_started_it() -> None:
     if sys.platform != "linux":
         pytest.skip("macOS does not tell a process that its parent has ended")

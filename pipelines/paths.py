@@ -226,6 +226,11 @@ def _about_file(error: OSError, path: Path) -> str:
         return f"{path}: expected a folder at {in_the_way}, got a file; move it away and run the same command again"
     if isinstance(error, IsADirectoryError):
         return f"{path}: expected a file, got a folder; move it away and run the same command again"
+    closed = [above for above in path.parents if not os.access(above, os.X_OK, effective_ids=True)]
+    if isinstance(error, PermissionError) and closed:
+        return (
+            f"{closed[-1]}: {error.strerror}; make this folder accessible (chmod u+rwx), and run the same command again"
+        )
     return f"{path}: {error.strerror}; make it readable and writable, and run the same command again"
 
 

@@ -307,7 +307,7 @@ def test_a_folder_without_permission_is_a_sentence(
             Path("shut/tokens/train.bin").read_bytes()
         monkeypatch.undo()
     assert left.value.code == 1
-    assert "shut/tokens/train.bin: Permission denied; make it readable and writable" in capsys.readouterr().err
+    assert "error: shut: Permission denied; make this folder accessible (chmod u+rwx)" in capsys.readouterr().err
 
 
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:

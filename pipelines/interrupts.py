@@ -11,12 +11,13 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import current_process, parent_process, resource_tracker
 from types import FrameType
 
 PARENT = "PATHSUM_PARENT"  # environment variable: id of the process that starts stages, or the workers of a sweep
+_PTHREAD_SIGMASK = signal.pthread_sigmask
 INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 
 
@@ -31,8 +32,14 @@ def listen(mask: Collection[int]) -> None:
     if signal.SIGINT in mask:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     elif signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)  # multiprocessing lifts the block of the main thread
+        signal.pthread_sigmask = _change_mask  # multiprocessing and joblib lift the block before they start a process
+        signal.signal(signal.SIGINT, _end)  # should a library lift it in another way
         threading.Thread(target=lambda: _end(signal.sigwait({signal.SIGINT}), None), daemon=True).start()
+
+
+def _change_mask(how: int, mask: Iterable[int]) -> set[int]:
+    """Change the signal mask like ``signal.pthread_sigmask``, but leave SIGINT blocked if it would be unblocked."""
+    return _PTHREAD_SIGMASK(how, set(mask) - {signal.SIGINT} if how == signal.SIG_UNBLOCK else mask)
 
 
 @contextmanager

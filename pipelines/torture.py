@@ -203,7 +203,7 @@ def start(work: Path) -> subprocess.Popen[str]:
 
 def unblock() -> None:
     """Let the new command receive interrupts, which this process blocks in all that it starts."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

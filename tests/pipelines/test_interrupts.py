@@ -144,6 +144,17 @@ def test_the_workers_of_a_sweep_end_with_it() -> None:
     assert not alive
 
 
+def test_interrupts_are_blocked_in_the_workers_of_a_sweep_from_their_first_moment() -> None:
+    """They import libraries before they import this project. What they inherit is what a job finds."""
+    pytest.importorskip("joblib")
+    sweep = start(
+        AS_COMMAND + "from joblib import Parallel, delayed\n"
+        "blocked = delayed(signal.pthread_sigmask)(signal.SIG_BLOCK, ())\n"
+        "print([signal.SIGINT in mask for mask in Parallel(2)([blocked] * 2)])"
+    )
+    assert sweep.communicate(timeout=60)[0] == "[True, True]\n"
+
+
 def test_a_stage_whose_dvc_has_ended_before_it_could_listen_ends_at_once() -> None:
     ended_before = subprocess.Popen([sys.executable, "-c", ""])
     ended_before.wait()

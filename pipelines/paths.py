@@ -213,6 +213,8 @@ def _about_file(error: OSError, path: Path) -> str:
     """Return what is wrong with the file ``path``, and what to do."""
     if error.errno == errno.ENAMETOOLONG:
         return f"expected a path that the system can open, got one that is too long: {str(path)[:60]}…"
+    if isinstance(error, PermissionError) and (closed := _closed(path) or _closed(Path(os.path.realpath(path)))):
+        return f"{closed}: {error.strerror}; make this folder accessible (chmod u+rwx), and run the same command again"
     if path.is_absolute() and Path.cwd() not in path.parents:
         return f"{path}: {error.strerror}; give a path that this command can read and write"
     path = path.relative_to(Path.cwd()) if path.is_absolute() else path
@@ -226,12 +228,12 @@ def _about_file(error: OSError, path: Path) -> str:
         return f"{path}: expected a folder at {in_the_way}, got a file; move it away and run the same command again"
     if isinstance(error, IsADirectoryError):
         return f"{path}: expected a file, got a folder; move it away and run the same command again"
-    closed = [above for above in path.parents if not os.access(above, os.X_OK, effective_ids=True)]
-    if isinstance(error, PermissionError) and closed:
-        return (
-            f"{closed[-1]}: {error.strerror}; make this folder accessible (chmod u+rwx), and run the same command again"
-        )
     return f"{path}: {error.strerror}; make it readable and writable, and run the same command again"
+
+
+def _closed(path: Path) -> Path | None:
+    """Return the first folder above ``path`` that this user may not enter, or None."""
+    return next((above for above in reversed(path.parents) if not os.access(above, os.X_OK, effective_ids=True)), None)
 
 
 def _more_mistakes() -> tuple[type[Exception], ...]:

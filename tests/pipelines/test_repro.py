@@ -297,17 +297,25 @@ def test_a_process_that_the_system_ended_is_a_sentence(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == f"\nerror: {said}\n"
 
 
-def test_a_folder_without_permission_is_a_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [("shut/tokens/train.bin", "shut"), ("link", "{folder}/shut"), ("{folder}/shut/train.bin", "{folder}/shut")],
+    ids=["below it", "a link into it", "absolute"],
+)
+def test_a_folder_without_permission_is_named(
+    path: str, named: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ordinary_user() as folder:
         monkeypatch.chdir(folder)
+        Path("link").symlink_to("shut/text.txt")
         Path("shut").mkdir(mode=0)
         with pytest.raises(SystemExit) as left, stage(threads=0):
-            Path("shut/tokens/train.bin").read_bytes()
+            Path(path.format(folder=folder)).read_bytes()
+        Path("link").unlink()
         monkeypatch.undo()
+    said = f"error: {named.format(folder=folder)}: Permission denied; make this folder accessible (chmod u+rwx)"
     assert left.value.code == 1
-    assert "error: shut: Permission denied; make this folder accessible (chmod u+rwx)" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:

@@ -104,7 +104,9 @@ def _end(number: int, frame: FrameType | None) -> None:
     import psutil
 
     children = [child.pid for child in psutil.Process().children(recursive=True)]  # parents first
-    print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
+    with suppress(OSError):  # an interrupt also ends the reader of a pipe, as in `make repro 2>&1 | tee log`
+        if sys.stderr and select.select([], [sys.stderr], [], 1)[1]:  # or it has stopped reading, as `less` does
+            print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
     for child in children:  # nothing here lets another thread run, which would see that a child has ended
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)

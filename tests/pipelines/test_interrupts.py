@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -75,6 +76,33 @@ def test_an_interrupt_ends_the_command_and_its_children(body: str, signalled: ob
     assert SAID in said
     child.wait(timeout=60)
     assert ended(child)
+
+
+def test_an_interrupt_ends_a_command_whose_message_nobody_can_read() -> None:
+    command = start(AS_COMMAND + f"subprocess.run([{WAITING}])")
+    assert command.stdout is not None
+    assert command.stderr is not None
+    assert command.stdout.readline() == "1\n"
+    (child,) = Process(command.pid).children(recursive=True)
+    command.stderr.close()
+    os.kill(command.pid, signal.SIGINT)
+    assert command.wait(timeout=60) == INTERRUPTED
+    child.wait(timeout=60)
+    assert ended(child)
+    command.stdout.close()
+
+
+def test_an_interrupt_ends_a_command_that_waits_for_a_reader() -> None:
+    command = start(AS_COMMAND + "print(1, flush=True); print('x' * 10**6, file=sys.stderr)")
+    assert command.stdout is not None
+    assert command.stderr is not None
+    assert command.stdout.readline() == "1\n"
+    time.sleep(0.5)  # until the pipe is full
+    os.kill(command.pid, signal.SIGINT)
+    assert command.wait(timeout=60) == INTERRUPTED
+    assert SAID not in command.stderr.read()
+    command.stdout.close()
+    command.stderr.close()
 
 
 def test_an_interrupt_during_the_first_imports_of_a_command_prints_no_traceback() -> None:

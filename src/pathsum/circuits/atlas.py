@@ -58,7 +58,7 @@ class SkipTrigram:
 
 @dataclass(frozen=True)
 class SpuriousCost:
-    """The effect on the loss of a skip-trigram that a head raises only as a side effect (docs/framework.md §3.10)."""
+    """The rise of the loss by a skip-trigram that a head raises only as a side effect (docs/framework.md §3.10)."""
 
     places: int  # number of positions with source … destination that are not followed by out
     loss_nats: float  # mean rise of the loss at these positions
@@ -99,8 +99,9 @@ def source_weight(
 
     The weight is s_final[q] Σ_k A[q, k] s_read[k] over the positions k < q of the document that hold the source, with
     frozen norm scales s_read = ``read`` and s_final = ``final``. Multiplied by the source's column of ``ov_circuit``,
-    the weight gives the source's contribution to the logits. In the first layer this is the whole contribution. In
-    later layers it leaves out what earlier heads wrote at the source. See docs/framework.md §3.8."""
+    the weight gives the source's contribution to the logits through this head alone, without later heads. This is exact
+    in the first layer. In later layers it leaves out what earlier heads wrote at the source. See docs/framework.md
+    §3.8."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]

@@ -23,8 +23,8 @@ def power_share(
 ) -> float:
     """Return the power share of a part, Σ ‖s part‖² / Σ ‖s x‖² over positions.
 
-    x is the ``stream`` that a layer reads, and s the ``scale`` of the layer's norm. Not negative. The shares of all
-    parts need not add up to 1, because parts can cancel."""
+    x is the ``stream`` that a layer or the unembedding reads, and s the ``scale`` of the norm before it. Not negative.
+    The shares of all parts need not add up to 1, because parts can cancel."""
     return _ratio(part.square().sum(-1), stream, scale)
 
 
@@ -35,8 +35,8 @@ def projection_share(
 ) -> float:
     """Return the projection share of a part, Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions.
 
-    x is the ``stream`` that a layer reads, and s the ``scale`` of the layer's norm. The shares of parts that add up to
-    the stream add up to 1. A share is negative if its part points against the stream."""
+    x is the ``stream`` that a layer or the unembedding reads, and s the ``scale`` of the norm before it. The shares of
+    parts that add up to the stream add up to 1. A share is negative if its part points against the stream."""
     return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
 
 

@@ -122,8 +122,9 @@ def unigram_control(
 ) -> UnigramControl:
     """Return how well token frequencies alone correlate with the corpus, and how much better the direct path does.
 
-    Token frequencies alone also correlate with log P(next | token), so chance is not 0. Costs and errors as in
-    ``compare_with_corpus``. ValueError also for a single current token. See docs/framework.md §3.2."""
+    Token frequencies alone correlate with log P(next | token), so the chance level of the correlation of
+    ``compare_with_corpus`` is not 0. Costs and errors as there. The bootstrap (2,000 draws) needs 3 · draws · d_vocab
+    more numbers of memory. ValueError also if only one current token occurs. See docs/framework.md §3.2."""
     moments = torch.cat([_moments(rows) for rows in _rows_of_pairs(direct, counts, smoothing, block)])
     r_xy, r_yu, r_xu = _correlations(moments.sum(0))
     drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, independent(moments.mT), generator).mT)
@@ -145,8 +146,8 @@ class _Rows:
 
 
 def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[_Rows]:
-    """Yield the rows of all tokens that occur, ``block`` tokens at a time. In float64, because sums run over d_vocab²
-    entries."""
+    """Yield the rows of all current tokens that occur, at most ``block`` at a time. In float64, because sums run over
+    d_vocab² entries. ValueError as in ``compare_with_corpus``."""
     n_next, n_tokens = direct.shape
     following = torch.zeros(n_next, dtype=torch.float64, device=direct.left.device)
     for start in range(0, n_tokens, block):

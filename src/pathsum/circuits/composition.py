@@ -1,7 +1,8 @@
 """Compute Q-, K- and V-composition scores of pairs of heads, and their random-rotation null (docs/framework.md §4).
 
-A score is the Frobenius norm of a product of weight matrices. As in the corrected figure of A Mathematical Framework
-for Transformer Circuits (AMF), it is the norm of the product itself, not of a cyclic permutation of its factors.
+A score is the Frobenius norm of a product of two matrices, divided by the product of their norms. As in the corrected
+figure of A Mathematical Framework for Transformer Circuits (AMF), the first norm is that of the product itself, not of
+a cyclic permutation of its factors.
 """
 
 from __future__ import annotations
@@ -99,8 +100,9 @@ def scores_of_writers(
     """Return the ``composition_scores`` for the early heads of each of ``writers``. All share the same random
     rotations.
 
-    ValueError if ``rotations`` is not a whole number ≥ 1, or if the matrices of a head have other shapes than those of
-    ``Head``."""
+    Each of ``writers`` has as many heads per layer as ``weights``. The lists are empty with fewer than two layers.
+    ValueError if ``rotations`` is not a whole number ≥ 1, or if the matrices of a head do not act on column vectors of
+    d_model entries."""
     if not isinstance(rotations, int) or rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; give a whole number")
     for w in (weights, *writers):

@@ -1,7 +1,7 @@
 """Split the residual stream by content: how far back a token comes from, and how often heads moved it.
 
-With frozen patterns and norm scales, each path is a sum over routes k = p_0 ≤ p_1 ≤ … ≤ p_n = q, with one position per
-head (docs/framework.md §2.5). A route has
+With frozen patterns and norm scales, each path is a sum over routes. A route takes the token at position k to position
+q, with one position per head on the way: k = p_0 ≤ p_1 ≤ … ≤ p_n = q (docs/framework.md §2.5). A route has
 
     hops    #{i : p_i > p_{i−1}}, the number of heads at which it changes position;
     offset  q − k, the distance back to its token: 0 is the current token, 1 the previous token.
@@ -47,8 +47,8 @@ def by_hops(n_layers: int, pos: int) -> Grouping:
 def by_offset(pos: int, exact: int = 3) -> Grouping:
     """Group routes by the distance back to their token: 0, 1, …, exact − 1, and all larger offsets together.
 
-    Routes that start at position 0, the beginning-of-sequence token (BOS) and often an attention sink, form a separate
-    group at any offset. See docs/framework.md §2.5."""
+    Routes that start at position 0 form a separate group at any offset, because its token, the beginning-of-sequence
+    token (BOS), is often an attention sink. See docs/framework.md §2.5."""
     offsets = (torch.arange(exact + 1).unsqueeze(-1) + torch.arange(pos)).clamp(max=exact)
     moved = torch.cat([offsets, torch.full((1, pos), exact + 1)])
     start = torch.where(torch.arange(pos) == 0, exact + 1, 0)

@@ -32,8 +32,8 @@ class DiagonalRank:
 def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Complex[Tensor, "rank"]]:
     """Return the eigenvalues of W_U W_OV W_E, with ``W_U`` centered over the vocabulary, for each of ``W_OVs``.
 
-    Positive real parts mean that attending to a token raises its own logit. Each W_OV is that of a head, of a virtual
-    head or of several heads together (``joint_OV``). The eigenvalues are computed from the rank × rank matrix
+    Positive real parts indicate that attending to a token raises its own logit. Each W_OV is that of a head, of a
+    virtual head or of several heads together (``joint_OV``). The eigenvalues are computed from the rank × rank matrix
     W_V W_E W_U W_O, which has the same non-zero eigenvalues. In nats. Costs d_vocab · d_model² once, and
     d_model² · d_head for each W_OV. ValueError for weights in a precision below float32, or with NaN or infinity. See
     docs/framework.md §3.5."""
@@ -47,7 +47,7 @@ def matching_eigenvalues(
 ) -> Complex[Tensor, "rank"]:
     """Return the eigenvalues of W_Eᵀ W_QK^late W_OV^early W_E, with ``early`` the previous-token head.
 
-    Positive real parts mean that the late head attends to keys whose previous token equals the current token. Each
+    Positive real parts indicate that the late head attends to keys whose previous token equals the current token. Each
     query's mean over keys, weighted by ``unigram``, is subtracted first. In nats. Costs d_vocab · d_model · d_head.
     ValueError for weights in a precision below float32, or with NaN or infinity, or if ``unigram`` has a negative entry
     or sums to 0. See docs/framework.md §5.5."""

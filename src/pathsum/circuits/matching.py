@@ -35,9 +35,9 @@ def pair_matching_eigenvalues(
     key.
 
     M = W_OV^{h_n} ⋯ W_OV^{h_1} along a path, and W_QK is that of the ``late`` head. c = ``scales`` are the norm scales
-    at which each token's embedding is read. Positive real parts mean that the head attends where both paths start at
-    the same token. Each query's mean over the keys of positive scale, weighted by ``unigram``, is subtracted first. In
-    nats. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``. See docs/framework.md §5.5."""
+    at which each token's embedding is read. Positive real parts indicate that the head attends where both paths start
+    at the same token. Each query's mean over the keys of positive scale, weighted by ``unigram``, is subtracted first.
+    In nats. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``. See docs/framework.md §5.5."""
     query, key = (
         _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)
@@ -47,7 +47,7 @@ def pair_matching_eigenvalues(
 
 
 def _along_path(weights: Weights, path: Path, reader: Float[Tensor, "d_head d_model"]) -> Float[Tensor, "d_head vocab"]:
-    """Return ``reader`` applied to the embedding of each token after the heads of ``path`` have moved it."""
+    """Return ``reader`` · W_OV^{h_n} ⋯ W_OV^{h_1} W_E for the heads h_1, …, h_n of ``path``."""
     for layer, head in reversed(path):
         W_OV = weights.layers[layer][head].W_OV
         reader = reader @ W_OV.left @ W_OV.right

@@ -24,8 +24,9 @@ Scales = Sequence[Float[Tensor, "batch pos"]]  # norm scale at each position: on
 
 
 def all_paths(weights: Weights) -> list[Path]:
-    """List the Π_l (1 + H_l) paths from tokens to logits, sorted by order (the number of heads), then by layer and
-    head."""
+    """List all paths from tokens to logits, sorted by order (the number of heads), then by layer and head.
+
+    With H_l heads in layer l, there are Π_l (1 + H_l)."""
     steps = [[(), *(((layer, h),) for h in range(len(heads)))] for layer, heads in enumerate(weights.layers)]
     paths: list[Path] = [tuple(step for choice in choices for step in choice) for choices in product(*steps)]
     return sorted(paths, key=lambda path: (len(path), path))

@@ -1,9 +1,9 @@
 """Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key.
 
 Position is a separate term: a bias that is added to the scores, or one more path on both sides. A pair of paths is
-judged by a contrast: weights over query × key whose rows sum to 0 over the keys up to the query
-(docs/framework.md §2.4). Contrasts are linear in the scores. So the contrasts of all pairs add up to that of the
-scores, and the scores of single pairs are never computed. See "path expansion of attention scores QK circuit" in A
+judged by a contrast: the weighted sum of its scores over query × key, with weights that sum to 0 over the keys up to
+each query (docs/framework.md §2.4). Contrasts are linear in the scores. So the contrasts of all pairs add up to that of
+the scores, and the scores of single pairs are never computed. See "path expansion of attention scores QK circuit" in A
 Mathematical Framework for Transformer Circuits (AMF), and docs/framework.md §2.3.
 """
 

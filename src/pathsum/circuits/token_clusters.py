@@ -50,10 +50,10 @@ def token_clusters(
     positive eigenvalues.
 
     There are at most ``vectors`` groups, the one of the largest eigenvalue first. A group consists of the ``k`` tokens
-    of ``sources`` (ids) with the largest weight in one eigenvector. The circuit is not a normal matrix, so these tokens
-    need not raise each other. Each group therefore has a cohesion, with its chance level under 20 random rotations.
-    Costs 21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources.
-    See docs/framework.md §3.11."""
+    of ``sources`` (ids) with the largest weight in one eigenvector, whose largest absolute weight is made positive. The
+    circuit is not a normal matrix, so these tokens need not raise each other. Each group therefore has a cohesion, with
+    its chance level under 20 random rotations. Costs 21 · d_vocab · d_model · d_head, in float64. ValueError if
+    ``k`` < 2 or there are fewer than ``k`` sources. See docs/framework.md §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]

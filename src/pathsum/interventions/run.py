@@ -42,7 +42,8 @@ class Run:
     Each intervention returns a new run. Interventions on different heads can be combined, one per head. Replacements
     are computed from the run without intervention (``trace``). Later patterns and norms respond, unless
     ``freeze_patterns`` freezes them. Results are computed when they are accessed, from the layer of the first replaced
-    head on. ValueError for heads that the model does not have.
+    head on. ValueError for a head that the model does not have (not checked by ``write`` and ``keeps_pattern``), and
+    for a second intervention on a head.
     """
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
@@ -167,12 +168,13 @@ class Run:
         return self._results[1]
 
     def keeps_pattern(self, place: Place) -> bool:
-        """Return whether the pattern of a head is certain to be the one without intervention. Computes nothing."""
+        """Return whether the pattern of a head is certain to be the one without intervention; False for replaced heads.
+        Computes nothing."""
         first = min((layer for layer, _ in self.replaced), default=len(self.trace.outputs))
         return place not in self.replaced and (self.frozen or place[0] <= first)
 
     def logits(self, at: slice = slice(None)) -> Float[Tensor, "batch n vocab"]:
-        """Return the next-token logits at positions ``at``. The cost is that of these positions alone."""
+        """Return the next-token logits at positions ``at``. Only these positions are unembedded."""
         return F.linear(self.read[:, at], self.model.W_U)
 
     def losses(
@@ -240,7 +242,8 @@ class Run:
         """Return the write of a head under the attention pattern ``pattern``.
 
         By default, the head reads the residual stream of the run without intervention, at the norm scale of that run.
-        ``x`` replaces this stream, and ``scale`` this scale. For a given scale, the result is linear in ``x``.
+        ``x`` replaces this stream, and ``scale`` this scale. The scale does not respond to ``x``, so the result is
+        linear in ``x``.
         """
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x

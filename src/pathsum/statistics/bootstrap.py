@@ -17,7 +17,7 @@ ENDS = torch.tensor([(1 - 0.95) / 2, (1 + 0.95) / 2], dtype=torch.float64)  # en
 
 
 class Interval(NamedTuple):
-    """A mean and the two ends of its bootstrap interval."""
+    """A mean, or a ratio of two means, and the two ends of its bootstrap interval."""
 
     mean: float
     low: float

@@ -90,7 +90,8 @@ def change_interval(
     """Return the 95 % percentile interval of a change point, in tokens seen, over bootstrap draws of its curve.
 
     Each column of ``drawn`` is one draw of the curve, with a row per evaluation, and ``find`` returns its change point
-    or None. The result is None if fewer than KNOWN of the draws have a change point. See docs/framework.md §6.5."""
+    or None. The interval is over the draws that have a change point. It is None if their share is below KNOWN. See
+    docs/framework.md §6.5."""
     points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
     if not points or len(points) < KNOWN * drawn.shape[1]:
         return None

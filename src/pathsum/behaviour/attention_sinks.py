@@ -1,8 +1,8 @@
 """Remove the attention sink from attention patterns (docs/framework.md §5.15).
 
 The weights of a softmax sum to 1, so a head must attend to some key even if it has nothing to move. It then attends to
-a key whose value has little effect, usually the beginning-of-sequence token (BOS). This is described under "induction
-heads" in A Mathematical Framework for Transformer Circuits (AMF), and Xiao et al. 2023 named it an attention sink.
+a key whose value has little effect, usually the beginning-of-sequence token (BOS). A Mathematical Framework for
+Transformer Circuits (AMF) describes this under "induction heads". Xiao et al. 2023 call such a key an attention sink.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tens
 def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
     """Set A[q, ``key``] to 0 for every query q after ``key``, and scale the rest of its row to sum to 1.
 
-    This is the pattern of a softmax without that key. Queries up to ``key`` stay unchanged, and so do rows whose rest
-    is at most LEAST."""
+    This is the pattern of a softmax without that key. Queries up to ``key`` stay unchanged, and so do rows whose other
+    weights sum to at most LEAST."""
     rest = silenced(pattern, key)
     left = rest.sum(-1, keepdim=True)
     return torch.where(left > LEAST, rest / left.clamp(min=LEAST), pattern)

@@ -1,5 +1,5 @@
-"""Find tokens that are similar but not equal, and build sequences and renamed passages to test whether heads match
-them.
+"""Find tokens that are similar but not equal, and build sequences and renamed passages to test whether heads match such
+tokens.
 
 Similar tokens consist of letters and differ only in case (``Self``, ``self``) or only in a leading space. BOS is the
 beginning-of-sequence token. See docs/framework.md §5.13.
@@ -29,7 +29,7 @@ _LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^
 
 @dataclass(frozen=True)
 class Alike:
-    """Ordered pairs of similar tokens, a query and a variant of it, each with an unrelated token as a control."""
+    """Ordered pairs of similar tokens (a query and a variant of it), each pair with an unrelated token as a control."""
 
     kinds: tuple[str, ...]  # kind of each pair, from ``FuzzyKind.VARIANTS``
     query: Int64[Tensor, "n"]
@@ -42,11 +42,12 @@ class Alike:
     def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
         """Find the similar pairs of a vocabulary.
 
-        Both tokens of a pair must occur at least ``RAREST`` times in the training text. A kind of variant needs
-        2 · ``FEWEST`` ordered pairs, and at most ``MOST`` of them are sampled. The unrelated token is the variant of
-        another pair of the same kind, from another family. It has the form of this pair's variant: lower case or not,
-        leading space or not, one letter or more. It is sampled from the ``NEAREST`` such tokens in frequency. Pairs
-        without such a token are left out and do not count.
+        Both tokens of a pair must occur at least ``RAREST`` times in the training text. A kind of variant with fewer
+        than 2 · ``FEWEST`` ordered pairs is left out; of the other kinds, at most ``MOST`` pairs each are sampled. The
+        unrelated token is the variant of another pair of the same kind, from another family. It has the form of this
+        pair's variant: lower case or not, leading space or not, one letter or more. It is sampled from the ``NEAREST``
+        such tokens that are closest to the variant in log frequency. Pairs without such a token are left out and do not
+        count.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -85,7 +86,8 @@ def _form(word: str) -> tuple[bool, bool, bool]:
 
 @dataclass(frozen=True)
 class Trials:
-    """Windows that end in a query, and the follower's position in each. ``after`` sets the token before a follower."""
+    """Windows that end in a query, and the position of one token in each, the follower. The token before the follower
+    can be set (``after``)."""
 
     tokens: Int64[Tensor, "n pos"]
     follower: Int64[Tensor, "n"]
@@ -114,10 +116,11 @@ def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
 def rename(
     passages: Int64[Tensor, "n pos"], words: Sequence[str], counts: Float[Tensor, "vocab"]
 ) -> Int64[Tensor, "n pos"]:
-    """Replace every name in each passage, one for one, by the name of nearest frequency that is not in the passage.
+    """Replace each name in each passage by the name of nearest frequency that is not in the passage.
 
-    Names are tokens of three letters or more that are not keywords of Python and occur at least ``RAREST`` times in the
-    training text. A leading space is kept. A name stays if no other name is left.
+    Different names get different replacements. Names are tokens of three letters or more that are not keywords of
+    Python and occur at least ``RAREST`` times in the training text. A leading space is kept. A name stays if no
+    replacement is left.
     """
     matches = [_NAME.fullmatch(word) for word in words]
     names = torch.tensor([1 + len(m[1]) if m and not keyword.iskeyword(m[2]) else 0 for m in matches])

@@ -1,8 +1,8 @@
 """Score what heads do in each window, and label heads by their scores (docs/framework.md §5.7).
 
 Most scores are a head's attention to certain keys. Their chance level is the same score under uniform causal attention.
-There is one score per window, so that means can be bootstrapped. BOS is the beginning-of-sequence token, and ICL is
-In-context Learning and Induction Heads.
+``by_window`` gives one score per window, so that means over windows can be bootstrapped. BOS is the
+beginning-of-sequence token, and ICL is In-context Learning and Induction Heads.
 """
 
 from __future__ import annotations

@@ -30,9 +30,10 @@ def preference(pattern: Float[Tensor, "batch head query key"], block: int, offse
     nats.
 
     It is log A[p, p − block + offset] minus the mean over n in ±NEAR of log A[p, p − block + n], averaged over queries
-    p = block + 6 … 2·block, for which none of these keys is the beginning-of-sequence token (BOS). A head whose
-    attention depends on distance alone has the same preference in windows that do not repeat. ValueError unless the
-    window is BOS and a block of at least LEAST_BLOCK tokens given twice. See docs/framework.md §5.14."""
+    p = block + 6 … 2·block, for which none of these keys is the beginning-of-sequence token (BOS). Attention of 0
+    counts as the smallest normal number of the data type. A head whose attention depends on distance alone has the same
+    preference in windows that do not repeat. ValueError unless the window has 1 + 2·block positions (BOS and a block
+    given twice) and ``block`` ≥ LEAST_BLOCK. See docs/framework.md §5.14."""
     if pattern.shape[-1] != 1 + 2 * block or block < LEAST_BLOCK:
         raise ValueError(
             f"expected BOS and a block of {LEAST_BLOCK} tokens or more twice, got {pattern.shape[-1]} positions"

@@ -1,8 +1,9 @@
 """Build sequences in which matches of one, two and three tokens compete for the attention of one query.
 
-A sequence is the beginning-of-sequence token (BOS) followed by tokens that all differ. It contains two occurrences,
-each a context of ``LONGEST`` tokens and then its follower. The query is the last position. A match is made by copying
-the last tokens of the sequence into the context of an occurrence. See docs/framework.md §5.12.
+A sequence is the beginning-of-sequence token (BOS) followed by tokens that all differ. It contains two places for a
+match, called occurrences: each is a context of ``LONGEST`` tokens and the token after it, the follower. The query is
+the last position. A match is made by copying the last tokens of the sequence into the context of an occurrence. See
+docs/framework.md §5.12.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Trials:
     followers: Int64[Tensor, "n k"]
 
     def matched(self, first: str, second: str) -> Int64[Tensor, "n pos"]:
-        """Return the windows with a match of kind ``first`` at the first occurrence and of kind ``second`` at the
-        second (keys of ``MATCHES``)."""
+        """Return the windows with a match of kind ``first`` at the first occurrence and one of kind ``second`` at the
+        second occurrence. The kinds are keys of ``MATCHES``."""
         tokens, rows = self.tokens.clone(), torch.arange(len(self.tokens))
         for at, kind in enumerate((first, second)):
             for back in MATCHES[kind]:

@@ -1,3 +1,3 @@
-"""Compute the records of a trained model. Modules with a function ``tables`` compute those of one topic each, and
+"""Compute the records of a trained model. Each module with a function ``tables`` computes the records of one topic, and
 ``cell`` combines them.
 """

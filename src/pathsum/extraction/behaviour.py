@@ -1,5 +1,5 @@
-"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure the logit-lens loss after each layer
-(docs/framework.md §3.17).
+"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure the logit-lens loss before the first
+layer and after each layer (docs/framework.md §3.17).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``labels`` (behaviors of each head) and ``lens`` (logit-lens loss after each layer)."""
+    """Return the records ``labels`` (behaviors of each head) and ``lens`` (logit-lens losses)."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         read = reads(trained.model, data.windows[:, :-1], trained.natural)

@@ -120,7 +120,7 @@ class Measured:
 def intervened(
     benches: Benches, block: int, documents: Int[Tensor, "batch"], roles: HeadRoles, generator: torch.Generator
 ) -> dict[str, list[Any]]:
-    """Measure every intervention, and compare the K-edge from the previous-token head with other edges.
+    """Measure every intervention, and compare the K-edge of the induction circuit with other edges.
 
     Returns the records ``ablations`` and ``edge_contrasts``. An effect is the change of a loss, of the loss drop or of
     the prefix matching: the value with the intervention minus the value without it. ``documents`` has the document of
@@ -179,7 +179,7 @@ def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
     """Yield the runs of every edge (path patching) and of every virtual head, for each method.
 
-    A virtual head is removed by patching its edge of kind V while the patterns stay frozen."""
+    A virtual head is ablated by patching its edge of kind V while later patterns and all norm scales stay frozen."""
     for early in benches[0].clean.places:
         for layer in range(early[0] + 1, len(benches[0].means)):
             for kind in "QKV":

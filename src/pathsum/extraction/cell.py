@@ -118,7 +118,7 @@ def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     They are ``val_loss``, ``in_context_loss_drop`` (docs/framework.md §6.1), ``icl_loss_drop`` (docs/framework.md §6.2)
     and ``bigram_excess``, the loss minus that of the bigram model, paired by window. ``icl_loss_drop`` is left out if
     windows are too short for it, and ``bigram_excess`` if ``data`` has no losses of the bigram model. Keys end in
-    _nats, _low and _high."""
+    _nats, _low and _high. ValueError with fewer than two documents."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),

@@ -1,5 +1,5 @@
-"""Split logits and attention scores by content: the current token, the previous token, and tokens further back
-(docs/framework.md §2.5).
+"""Split logits by the offset of their content (current token, previous token, further back) and by hops, and attention
+scores by offset (docs/framework.md §2.5).
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def content_rows(
     documents: Int[Tensor, "batch"],
     error: float,
 ) -> list[ContentRow]:
-    """Measure the loss reduction by each group: added to the groups before it, and removed from the sum of all groups.
+    """Measure the loss reduction by each group, both when it is added to the groups before it and when it is removed
+    from the sum of all groups.
 
     Groups by hops are also added at their own norm scales. ``trace`` is the run on the inputs of ``windows``, which
     come from ``documents``. ``error`` is the result of the exactness check. See docs/framework.md §2.6 and §2.7."""
@@ -121,9 +122,9 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
     """Check that the groups by hops and by offset add up to the logits and to log A of every head past the first layer.
 
-    Returns the relative error of the logits and that of each head: the largest error divided by the largest value. The
-    heads are left out if attention scores cannot be split into pairs (``pairs.add_up``). ``model`` must be in float64.
-    See docs/framework.md §2.2."""
+    Returns the relative error of the logits and that of each head: the largest absolute error divided by the largest
+    absolute value. The heads are left out if attention scores cannot be split into pairs (``pairs.add_up``). ``model``
+    must be in float64. See docs/framework.md §2.2."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

@@ -77,8 +77,8 @@ def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig
     """Compute the composition scores of all edges in float64, with and without the mean writes of the early heads.
 
     Mean writes are those on held-out text. Each score has a q-value over all edges of the model. Each row also has the
-    size of the early head's writes, relative to the parts that the late layer reads. See docs/framework.md §4.1 to
-    §4.4."""
+    size of the early head's writes: their variation relative to the average part that the late layer reads. See
+    docs/framework.md §4.1 to §4.4."""
     weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
     layers = [

@@ -1,7 +1,7 @@
 """Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13).
 
-The evidence is behavior on sequences of random tokens, the weights, and losses on text whose second copy is renamed.
-The induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
+The evidence is behavior on sequences of random tokens, the weights, and losses on passages that are followed by a
+renamed copy. The induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
     """Yield the head's attention to the follower and the model's log-probability of it, by the token before the
     follower.
 
-    This token equals the query, is a variant of it, or is unrelated. Log-probabilities (nats) are differences from the
-    unrelated token. The chance level of the attention is yielded too."""
+    This token is the query, a variant of it, or an unrelated token. Attention is yielded as it is and minus that with
+    an unrelated token; log-probabilities (nats) as this difference only. The chance level, with an unrelated token, is
+    the mean attention over windows to the follower's position."""
     shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
     attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
     yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
@@ -70,9 +71,10 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
 
 
 def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
-    """Yield the head's match scores for the pairs of tokens in ``alike``, computed from the weights.
+    """Yield the head's match scores for the pairs of tokens in ``alike``, and their differences from unrelated tokens.
 
-    In standard deviations over all pairs of ``present`` tokens."""
+    They are computed from the weights and from the first layer's mean attention to the current and the previous
+    position on held-out text. In standard deviations over all pairs of ``present`` tokens."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
     head = trained.weights.layers[1][place[1]]
@@ -118,8 +120,9 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
     passage.
 
     The copy is exact or made by ``rename``. Each value is the mean over positions of one kind (``scored``) in one
-    passage, in nats per token. In the controls, another passage stands before the renamed copy, or the same passage
-    with its tokens in random order. The gain minus that of each control is yielded too."""
+    passage, in nats per token; passages without such positions are left out, and so are kinds on fewer than two
+    documents. In the controls, another passage stands before the renamed copy, or the same passage with its tokens in
+    random order. The gain of the renamed copy minus that of each control is yielded too."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]
@@ -152,7 +155,7 @@ def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict
     """Return which tokens of each copy are scored, by measure.
 
     The three measures score unchanged tokens after an unchanged token, unchanged tokens after a changed token, and
-    changed tokens that have occurred before in the copy.
+    changed tokens that have occurred before in the copy. The first token of a copy is not scored.
     """
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))

@@ -78,11 +78,11 @@ class TrainedModel(TracedModel):
 
     @property
     def settled(self) -> list[int]:
-        """Return the indices of the settled checkpoints: those from the share ``SETTLED`` (5 %) of training on, or from
-        the first evaluation with a loss below that of bigrams on, if it is earlier.
+        """Return the indices of the settled checkpoints. They begin at the share ``SETTLED`` (5 %) of training, or at
+        the first evaluation with a loss below ``bigram_loss`` if that is earlier.
 
-        Before that, the loss does not show that the model uses more than the current token. In a long training, the
-        phase change may end before 5 %.
+        Before this evaluation, the loss does not show that the model uses more than the current token. In a long
+        training, the phase change may end before 5 %.
         """
         enough = SETTLED * self.log[-1].tokens_seen if self.log else 0.0
         if self.bigram_loss is not None:
@@ -110,7 +110,8 @@ def trace_trained(
 def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
     """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens.
 
-    Each of the two traces has windows × pos × (d_vocab + heads × (pos + d_model)) numbers."""
+    Each of the two traces has windows × pos × (d_vocab + heads × (pos + d_model)) numbers. ValueError as in
+    ``repeated_random``."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():

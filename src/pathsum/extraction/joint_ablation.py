@@ -38,7 +38,7 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     """Return the record ``joint_ablation``; no rows without induction heads.
 
     Every third settled checkpoint (``TrainedModel.settled``) is measured, counted back from the last. Heads are chosen
-    by training's last evaluation, on other windows than these. Costs about 0.1 s per checkpoint."""
+    by training's last evaluation, on windows other than those measured here. Costs about 0.1 s per checkpoint."""
     log = trained.log
     heads = induction_heads(log[-1])
     if not heads:
@@ -77,7 +77,7 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
 
     At the last checkpoint (``last``), every method is used for the induction heads and for each set of ``others``. At
     earlier checkpoints, only resample ablation is used, for the induction heads and the first set. Every checkpoint
-    also has the control that removes writes of the same size in random directions."""
+    also has the control ``CONTROL``: the induction heads' writes are rotated at random before they are removed."""
     methods = METHODS if last else ("resample",)
     return [
         *((INDUCTION, heads, method) for method in (*methods, CONTROL)),
@@ -88,8 +88,8 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
 def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> list[int]:
     """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
 
-    It is the one by the same method. The control that removes writes in random directions is compared with the ablation
-    that reduces the in-context loss drop least. ``drops`` holds the reduction by each trial in each window."""
+    A trial is compared with the ablation by the same method. ``CONTROL`` is compared with the ablation that reduces the
+    in-context loss drop least. ``drops`` holds the reduction of the loss drop by each trial in each window."""
     ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
     least = min(ours.values(), key=lambda i: drops[i].mean().item())
     return [ours.get(method, least) for _, _, method in tried]
@@ -98,8 +98,10 @@ def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> lis
 def checkpoint_rows(
     model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
-    """Measure how much each trial reduces the in-context loss drop and the gain on repeated tokens, at one
-    checkpoint."""
+    """Measure how much each trial reduces the in-context loss drop and the gain on repeated tokens, at one checkpoint.
+
+    The reduction of the loss drop is also subtracted from that of the ablation with which the trial is compared
+    (``compared``), paired by window."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(model.W_E.shape[0], generator).float()
     windows, documents = data.windows[:n_windows], data.window_documents[:n_windows]

@@ -1,4 +1,4 @@
-"""Measure the loss reduction by each path, at the norm scales of the whole model and at the path's own scales.
+"""Measure the loss reduction by each path of one or two heads, at the whole model's norm scales and at its own scales.
 
 A path is added to the shorter paths through its heads: for one head the direct path, for two the direct path and both
 single-head paths. With frozen scales, each norm divides by the size of the whole residual stream. With own scales, it

@@ -71,8 +71,9 @@ def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Ten
     """Measure token matching on the pair of paths that contributes most to a head's preference.
 
     ``mine`` are all pairs of the head. Pairs with positions are not candidates. Half of the repeated windows choose the
-    pair. Its share of the preference is given for this half and for the other one, and its matching positivity comes
-    from the weights. See docs/framework.md §5.5."""
+    pair. Its share of the preference is given for each half, or None if the head's preference on that half is not
+    positive. Its matching positivity comes from the weights and from the mean norm scales on all repeated windows. See
+    docs/framework.md §5.5."""
     weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
     best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])

@@ -25,7 +25,8 @@ _SEED = 2025
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``softmax_competition``: one row per head and key (match, after, before).
 
-    No rows if blocks are shorter than ``LEAST_BLOCK``. Costs one trace of the control windows: 0.1 s per layer."""
+    Preferences are those on repeated windows minus those on control windows (``unrepeated``). No rows if blocks are
+    shorter than ``LEAST_BLOCK``. Costs one trace of the control windows: 0.1 s per layer."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}

@@ -59,7 +59,7 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
     keys of ``late``.
 
     The direct path to these keys is resampled too. No edge is kept if ``early`` is None. The norm scales before
-    ``late`` are frozen. Needs three windows: with two, what the queries read is not resampled."""
+    ``late`` are frozen. Needs at least three windows: with two, what the queries read is not resampled."""
     earlier = [place for place in clean.places if place[0] < late[0]]
     edges = {(side, place): clean.output(place).roll(shift, 0) for side, shift in SHIFTS.items() for place in earlier}
     if early is not None:

@@ -1,5 +1,6 @@
-"""Compute the data of the report's circuit explorer, for each token: the largest OV (output-value) and QK (query-key)
-entries of every head, and the token's most likely successors by the direct path and in the corpus.
+"""Compute the data of the report's circuit explorer, for each token: the largest entries of its column in the OV
+(output-value) and QK (query-key) circuits of every head, and its most likely successors by the direct path and in the
+corpus.
 """
 
 from __future__ import annotations

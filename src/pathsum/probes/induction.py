@@ -3,7 +3,7 @@
 
 Position 0 is BOS. The first copy is at 1 … block, and the second copy is at block + 1 … 2·block. The token at position
 p of the second copy also stands at p − block, and the token after this earlier occurrence is at p − block + 1. That
-position is between 2 and block + 1, so it is never BOS.
+position is between 2 and block + 1, so it is never BOS. All means are over positions and windows.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ def copying(
 
     Let o_p be the head's output at p. The score is the mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next
     token] − mean of W_U o_p over the vocabulary). It is 1 if the output always raises the next token above the mean
-    token, −1 if it always lowers it, and about 0 if the two are unrelated. The scale of the final norm does not change
-    the sign. Its centering must be folded into ``W_U``. (The copying score of Olsson et al. 2022 compares amounts after
-    a ReLU.) Costs batch · head · block · d_model operations. Raises ValueError unless ``check_repeated`` passes.
+    token, and −1 if it always lowers it. Chance, the same score with the tokens of another window, need not be 0. The
+    scale of the final norm does not change the sign, but its centering must be folded into ``W_U``. (The copying score
+    of Olsson et al. 2022 compares amounts after a ReLU.) Costs batch · head · block · d_model operations. Raises
+    ValueError unless ``check_repeated`` passes.
     """
     check_repeated(tokens, block)
     second = slice(block + 1, 2 * block)

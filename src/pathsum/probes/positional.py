@@ -1,4 +1,4 @@
-"""Mean attention by position, regardless of the tokens.
+"""Mean attention by position, regardless of the tokens. All means are over queries and windows.
 
 Position 0 holds BOS, the beginning-of-sequence token, which is often an attention sink. Only ``bos`` includes attention
 to this position.

@@ -68,7 +68,8 @@ class ConfigError(ValueError):
 
 
 class Frozen(BaseModel):
-    """An immutable record that refuses unknown keys and numbers outside their bounds (``pathsum.bounds``)."""
+    """An immutable record that refuses unknown keys, numbers outside their bounds (``pathsum.bounds``), and floats in
+    place of integers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -267,7 +268,7 @@ def _whole_steps(train: TrainConfig, model: ModelConfig) -> None:
 
 
 class CellConfig(Frozen):
-    """The complete configuration of one model: of the grid, of a control or of a synthetic model."""
+    """The complete configuration of one model: a model of the grid, a control or a synthetic model."""
 
     seed: int
     model: ModelConfig
@@ -328,7 +329,7 @@ class SyntheticModelConfig(Frozen):
 
 
 class CalibrateConfig(Frozen):
-    """The calibration: the kinds of synthetic corpora, the settings of all kinds, and the settings that differ by
+    """The calibration: the kinds of synthetic corpora, the settings that all kinds share, and those that differ by
     kind."""
 
     seeds: tuple[int, ...] = Field(min_length=2)  # one synthetic corpus of each kind per seed

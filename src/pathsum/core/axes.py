@@ -3,7 +3,7 @@
 | word         | meaning                                                        | paper        |
 |--------------|----------------------------------------------------------------|--------------|
 | ``batch``    | windows evaluated together                                     |              |
-| ``all``      | every window of a split                                        |              |
+| ``all``      | every window of a text                                         |              |
 | ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
 | ``copies``   | windows of repeated random tokens                              |              |
 | ``window``   | n_ctx + 1 tokens: BOS, then text; as only axis: window index   |              |
@@ -12,7 +12,6 @@
 | ``vocab``    | token identity, where it is read or predicted                  | n_vocab      |
 | ``out``      | token identity as an output logit                              | n_vocab      |
 | ``source``   | token identity of the key                                      | source       |
-| ``dest``     | token identity of the query                                    | destination  |
 | ``distance`` | query − key, from 0                                            |              |
 | ``wave``     | index of a sinusoid that encodes position                      |              |
 | ``d_model``  | residual stream coordinate                                     | d_model      |
@@ -32,15 +31,16 @@
 | ``group``    | group of routes, by hops or by offset (docs/framework.md §2.5) |              |
 | ``model``    | index of a model, where models are stacked and trained at once |              |
 | ``place``    | pair (window, position), flattened to one axis                 |              |
-| ``cut``      | one ablated edge or path                                       |              |
 | ``trial``    | one intervention: what is replaced, and by which method        |              |
 | ``kind``     | which of several counts or sums                                |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis  |              |
 | ``top``      | index in a list of the largest values                          |              |
 | ``token``    | position in a token stream, or token identity                  |              |
+| ``row``      | row of a table of logits, one per prediction                   |              |
 | ``rows``     | any matrix's rows                                              |              |
 | ``columns``  | any matrix's columns                                           |              |
-| ``shape``    | any shape                                                      |              |
+| ``shape``    | any shape; ``rest``: any leading axes, ``last``: any last axis |              |
+| ``d``        | coordinate of any vector that is moved along a path            |              |
 | ``some``     | a selection from a longer axis                                 |              |
 | ``n``        | any number of things                                           |              |
 | ``k``        | number of entries kept                                         |              |

@@ -65,8 +65,8 @@ def local_or_hub(named: str, *wanted: str) -> Path:
     does not begin with a slash, "." or "~", and does not end in one of SUFFIXES. For a hub id, all files ``wanted`` are
     downloaded and the path of the first is returned; without an answer of the hub within HUB_TIMEOUT seconds, they must
     have been downloaded before. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is
-    missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the hub cannot be reached
-    or refuses the request.
+    missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the id is invalid, or the
+    hub cannot be reached or refuses the request.
     """
     path = Path(named).expanduser()
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):

@@ -77,7 +77,7 @@ def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticT
     """Return the documents of a synthetic corpus and its ground truth. Equal ``config`` gives equal text.
 
     Every word has a space before it, so that a tokenizer with enough merges makes each word one token. Raises
-    ValueError, which names each wrong setting, if the rules cannot be satisfied together.
+    ValueError, which names each setting that is out of range or does not fit the others.
     """
     truth = _truth(config)
     spaced = [" " + word for word in truth.words]

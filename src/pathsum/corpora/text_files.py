@@ -31,10 +31,10 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     file is left out. A file is one document if ``separator`` is "", otherwise the separator splits it. In
     ``separator``, ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
 
-    Before the first document, one error lists the first SHOWN of what is wrong. It is FileNotFoundError if a path
-    is missing, a folder has no files or a glob has no match. Otherwise it is ValueError: for files that are empty,
-    binary, unreadable or not UTF-8, for folders that cannot be listed completely, and for a separator that occurs in no
-    file. Later, a file that has changed since then raises ValueError.
+    Before the first document, one error lists the first SHOWN problems. It is FileNotFoundError if a path is missing, a
+    folder has no files or a glob has no match. Otherwise it is ValueError: for files that are empty, binary, unreadable
+    or not UTF-8, and for folders that cannot be listed completely. If there are no such problems, a separator that
+    occurs in no file raises ValueError. Later, a file that has changed since then raises ValueError.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
@@ -113,7 +113,8 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
 
 
 def _closed(path: Path) -> Iterator[str]:
-    """Yield a complaint for each folder that may not be searched for the matches of ``path``, a glob without ``**``."""
+    """Yield a complaint for each folder whose permissions prevent a search for ``path``, which may be a glob without
+    ``**``."""
     for depth in range(1, len(path.parts)):
         for folder in glob.glob(str(Path(*path.parts[:depth]))):
             try:
@@ -127,9 +128,9 @@ def _closed(path: Path) -> Iterator[str]:
 
 
 def _unreadable(folder: Path, links: bool, hidden: bool = False) -> Iterator[str]:
-    """Yield a complaint for each folder below ``folder`` that cannot be listed. With ``links``, follow links as ``**``
-    does, and also yield a complaint for each link that leads back to a folder above it. Hidden folders are looked at
-    only with ``hidden``."""
+    """Yield a complaint for each folder below ``folder`` that cannot be listed, and for each link that permissions
+    prevent from being followed. With ``links``, follow links to folders as ``**`` does, and also yield a complaint for
+    each that leads back to a folder above it. Hidden folders and links are checked only with ``hidden``."""
     failed: list[OSError] = []
     for here, folders, files in os.walk(folder, followlinks=links, onerror=failed.append):
         folders[:] = [name for name in folders if hidden or not name.startswith(".")]
@@ -200,7 +201,7 @@ def _unusable(path: Path, allow_nul: bool) -> str:
 
 
 def _other(start: bytes, allow_nul: bool) -> str:
-    """Return what a file with the first bytes ``start`` is instead of UTF-8, or "" if nothing is known."""
+    """Return a message about the format of a file with the first bytes ``start``, or "" if it may be UTF-8."""
     for mark, why in OTHER.items():
         if start.startswith(mark):
             return why

@@ -45,7 +45,7 @@ def entropy(counts: Int64[np.ndarray, "out"]) -> float:
 
 
 def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Return the share of tokens (0 to 1) at which a trigram ends that occurred earlier in the same window.
+    """Return the share of tokens (0 to 1) that complete a trigram that has occurred earlier in the same window.
 
     The share roughly measures how many tokens can be predicted by copying after a match of two tokens.
     """

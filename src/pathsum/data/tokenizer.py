@@ -62,7 +62,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Load the tokenizer at ``path``.
 
     Raises FileNotFoundError if there is no file, and ValueError if the file is not a tokenizer, if id 0 is not BOS, or
-    if there are other special tokens.
+    if there are special tokens. BOS must not be one, because text could then be encoded as BOS.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer, got no file; run the tokenize stage first")

@@ -84,13 +84,13 @@ class Attention(nn.Module):
         k: Float[Tensor, "batch head pos d_head"],
         v: Float[Tensor, "batch head pos d_head"],
     ) -> Float[Tensor, "batch head pos d_head"]:
-        """Return ``pattern(q, k) @ v`` up to rounding, by the fast path for training. Patterns are not returned."""
+        """Return ``pattern(q, k) @ v`` up to rounding, by a fast path that does not return patterns."""
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
 
     # ---- methods that all position schemes share ------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of the writes of all heads, by the fast path for training. Patterns are not returned."""
+        """Return the sum of the writes of all heads, by a fast path that does not return patterns."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)

@@ -16,7 +16,7 @@ from pathsum.model.transformer import Transformer
 
 
 def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:
-    """Write ``model`` to ``path`` in float32, atomically. Equal models give equal bytes."""
+    """Write ``model`` to ``path`` in float32, atomically. Equal models and hashes give equal bytes."""
     d_vocab = model.W_U.shape[0]
     about = {"model": model.config.model_dump(), "d_vocab": d_vocab, "tokenizer_hash": tokenizer_hash}
     tensors = {name: p.detach().float().contiguous().cpu() for name, p in model.named_parameters()}
@@ -27,7 +27,8 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
     """Load the model at ``path`` with data type ``dtype``, in evaluation mode and without gradients.
 
     Raises FileNotFoundError if there is no file. Raises ValueError if the file is truncated or was not written by this
-    project, if the model was trained with another tokenizer, or if the weights do not fit the header or are not finite.
+    project, if the model was trained with another tokenizer, or if the weights are not finite or do not fit the
+    configuration in the file's header.
     """
     if not path.is_file():
         raise FileNotFoundError(f"expected a checkpoint at {path}, found none; `dvc repro` trains it")

@@ -13,7 +13,7 @@ from pathsum.model.transformer import Trace
 
 @runtime_checkable
 class AttentionOnly(Protocol):
-    """An attention-only model that provides its frozen weights and the trace of a run."""
+    """An attention-only model that provides its weights, its norm and the trace of a run."""
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Run the model on ``tokens``. Return the logits with all attention patterns, head outputs and norm scales."""

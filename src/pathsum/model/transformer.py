@@ -21,7 +21,8 @@ CLAMPED = 1e4  # nats; no other key receives attention, and the scores receive n
 
 @dataclass(frozen=True)
 class Trace:
-    """The logits of a run, with the patterns and scales that the path expansion freezes (docs/framework.md §2.1)."""
+    """The logits and head outputs of a run, with the patterns and norm scales that the path expansion freezes
+    (docs/framework.md §2.1)."""
 
     logits: Float[Tensor, "batch pos vocab"]
     patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer

@@ -27,10 +27,10 @@ def ngram_rows(
     vocabulary: list[str],
     top_k: int,
 ) -> list[NGramRow]:
-    """Return the ``top_k`` most frequent unigrams and bigrams of the training windows, and their ``top_k`` most
-    informative skip-trigrams.
+    """Return the most frequent unigrams and bigrams and the most informative skip-trigrams of the training windows, at
+    most ``top_k`` of each.
 
-    See ``top_bigrams`` and ``skip_trigrams``."""
+    ``unigram`` and ``bigram`` are the counts on these windows. See ``top_bigrams`` and ``skip_trigrams``."""
 
     def row(kind: str, ids: tuple[int, ...], count: int, log_prob: float) -> NGramRow:
         return NGramRow(kind, JOINER.join(vocabulary[i] for i in ids), " ".join(map(str, ids)), count, log_prob)

@@ -74,7 +74,8 @@ class Text:
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
     """Count the places and hits of each of ``triples``, given as the ids (source, destination, out).
 
-    Costs one step per position of each triple's destination."""
+    The time per triple is proportional to the number of positions of its destination. Memory holds one number per
+    document for each distinct source."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

@@ -60,8 +60,8 @@ class BigramTable:
     def probabilities(
         self, sources: Int64[np.ndarray, "*#pair"], outs: Int64[np.ndarray, "*#pair"], smoothing: Smoothing
     ) -> Float[np.ndarray, "*#pair"]:
-        """Return P(out | source) for pairs of token ids. ``sources`` and ``outs`` have the same shape, or are a column
-        and a row.
+        """Return P(out | source) for pairs of token ids. ``sources`` and ``outs`` are vectors of equal length, or a
+        column and a row.
 
         All probabilities are positive and, for each source, sum to 1 over all outs."""
         pair = _flat(self.counts[sources, outs]) if sources.shape == outs.shape else self._block(sources, outs)

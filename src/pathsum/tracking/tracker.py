@@ -23,8 +23,8 @@ MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
-    """Return an evaluation as scalars for W&B: tokens seen, losses (nats per token), and the best of each head score by
-    layer."""
+    """Return an evaluation as scalars for W&B: tokens seen, losses (nats per token), and the largest value of each head
+    score in each layer."""
     flat: dict[str, float | int] = {
         "tokens": evaluation.tokens_seen,
         "val_loss_nats": evaluation.val_loss_nats,
@@ -71,12 +71,11 @@ def mirror_tables(
     files: Iterable[Path],
     tables: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Call ``tables``, and log the pandas tables that it returns by name to a W&B run.
+    """Call ``tables``, and log the pandas tables that it returns to a W&B run, under their names.
 
-    Arguments up to ``folder`` are those of ``mirror``.
-
-    Nothing is done if the run was logged before with the same tracking settings and the same ``files``, from which the
-    tables are made. A file in ``folder``/mirrored records this.
+    Arguments up to ``folder`` are those of ``mirror``. Nothing is done in mode ``off``, or if the run was logged before
+    with the same tracking settings and the same ``files``, from which the tables are made. A file in
+    ``folder``/mirrored records this.
     """
     if config.mode == "off":
         return

@@ -77,10 +77,10 @@ def train(
     ``windows`` are the training windows and the held-out windows. ``run`` is the folder to which all files are written.
     ``log`` is called with each evaluation after it is on disk. In a resumed run, it is first called with all earlier
     evaluations. ``title`` names the model in the progress bar and in errors. Several processes (``ranks``) may train
-    one model; only the main one evaluates and writes. A finished run is left as it is. Raises TrainingDiverged if the
-    loss is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide the
-    batch size or if there is no GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for
-    checkpoints.
+    one model; only the main one evaluates and writes. A finished run is left as it is, and ``log`` is not called; if
+    one of its files has changed, it is trained again. Raises TrainingDiverged if the loss is not finite; the last
+    finite state is kept. Raises ValueError if the number of processes does not divide the batch size or if there is no
+    GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for checkpoints.
     """
     train_windows, val_windows = windows
     if finished(run):

@@ -17,13 +17,13 @@ from pathsum.training.threads import halves, in_threads
 
 
 class Muon(Optimizer):
-    """Momentum with orthogonalized updates (Jordan et al. 2024): all singular values of an update are about ``lr``.
+    """Nesterov momentum with orthogonalized updates (Jordan et al. 2024), whose singular values are about ``lr``.
 
     Parameters have shape (…, head, d_head, d_model) or (…, head, d_model, d_head), with the same sizes in all of them
     and d_head ≤ d_model. Axes before the heads belong to separate models. All heads of a parameter are orthogonalized
     together, as one (heads · d_head) × d_model matrix. All parameters are processed in one batch, and on a CPU in two
     parallel batches. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight matrices of
-    128 × 128, two threads). The two updates differ by 0.5 %.
+    128 × 128, two threads). Its updates differ from these by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -84,7 +84,7 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     """Return optimizers that together hold every parameter once. Each of their groups stores its peak rate as
     ``peak_lr``.
 
-    On a GPU, the current rate is a tensor there, so that a recorded step (``replay``) reads the rate that is set.
+    On a GPU, the current rate is a tensor on that device, so that a recorded step (``replay``) reads its latest value.
     """
     attention: list[Tensor] = []
     positions: list[Tensor] = []

@@ -20,7 +20,9 @@ def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: b
 
 
 def advance(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> Float[Tensor, ""]:
-    """Take one training step on ``batch``. Return the loss before the step, in nats per token, without waiting for it.
+    """Take one training step on ``batch``. Return the loss before the step, in nats per token.
+
+    The loss is a tensor, so the call does not wait for a GPU.
 
     ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, each passes its share of the
     windows, and the loss is the mean over all processes. With ``autocast``, matrix products are in bf16.

@@ -28,7 +28,7 @@ def biased_attention(
     v: Float[Tensor, "batch head pos d_head"],
     bias: Float[Tensor, "head pos"],
 ) -> Float[Tensor, "batch head pos d_head"]:
-    """Return softmax(q kᵀ + b[query − key]) v of each head, over the keys up to the query.
+    """Return softmax(q kᵀ + bias[query − key]) v of each head, over the keys up to the query.
 
     ``q`` must already be scaled by 1/√d_head. The patterns are stored for the backward pass: about batch · head · pos ·
     (pos + QUERIES) / 2 numbers.
@@ -77,15 +77,15 @@ def blocks(pos: int) -> list[tuple[int, int]]:
 def by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head query key"]:
     """Return a table of bias[query − key] by query and key, with −∞ for future keys.
 
-    Row i is a slice of length n of the sequence (bias reversed, −∞, −∞, …). The slice starts at entry n − 1 − i.
+    With n distances, row i is the slice of length n that starts at entry n − 1 − i of (bias reversed, −∞, −∞, …).
     """
     n = bias.shape[1]
     return F.pad(bias.flip(-1), (0, n - 1), value=-math.inf).unfold(-1, n, 1).flip(1)
 
 
 def diagonal_sums(scores: Float[Tensor, "head query key"]) -> Float[Tensor, "head distance"]:
-    """Return, for each distance query − key from 0 to n − 1, the sum of ``scores`` at this distance. The scores of
-    future keys must be 0.
+    """Return, for each distance query − key from 0 to n − 1, the sum of the n × n ``scores`` at this distance. The
+    scores of future keys must be 0.
 
     All scores but the first (query 0, key 0) are viewed as n − 1 rows of length n + 1. Row r of this view holds the
     future keys of query r, whose scores are 0, and then the keys 0 to r + 1 of query r + 1. Column c therefore holds

@@ -47,7 +47,8 @@ class _NextTokenLoss(torch.autograd.Function):
 
 
 def log_p_on_cpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
-    """Return log P of the targets, in float64, and replace the logits by their gradient p − 1[target]."""
+    """Return log P of the targets, in float64. Replace the logits by the gradient of −log P, p − 1[target], with
+    p = softmax(logits)."""
     log_p = []
     high = logits.new_empty(_ROWS, logits.shape[1], dtype=torch.promote_types(logits.dtype, torch.float32))
     for block, some in zip(logits.split(_ROWS), targets.split(_ROWS), strict=True):
@@ -62,14 +63,15 @@ def log_p_on_cpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1
 
 
 def log_p_on_gpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
-    """Do the same without waiting for the GPU, with log P in float32 (float64 if the logits are)."""
+    """Do what ``log_p_on_cpu`` does, without waiting for the GPU, with log P in float32 (float64 if the logits are)."""
     work = _one_by_one if logits.dtype == torch.float64 else _fastest(logits.shape[1], logits.dtype)
     return work(logits, targets.contiguous())
 
 
 @functools.cache
 def _fastest(d_vocab: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the hand-written kernel. Return the operations of torch if Triton is missing or cannot compile it."""
+    """Return the hand-written kernel. If Triton is missing or cannot compile it, print why, and return the operations
+    of torch. Errors of the GPU itself are raised."""
     try:
         from pathsum.model.fast.loss_kernel import replace_by_gradient  # Triton comes with torch for CUDA on Linux
 

@@ -1,7 +1,7 @@
 """The gradient of the next-token loss in one kernel, for a GPU: the logits are read twice and written once.
 
-A step of the profile paper takes 0.57 times as long as with the operations of torch, one after the other, and one of
-the profile gpu 0.84 times (H100).
+With the kernel, a training step takes 0.57 times as long (profile ``paper``) or 0.84 times as long (profile ``gpu``) as
+with separate operations of torch (H100).
 """
 
 from __future__ import annotations

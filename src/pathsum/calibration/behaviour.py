@@ -12,9 +12,9 @@ from pathsum.extraction import framework
 def previous_token(model: SyntheticModel) -> Iterator[Unit]:
     """Yield a unit per head: whether it must have the label "previous token", and whether it has it.
 
-    The head of a trained one-layer model must have the label if the word two back predicts the next word, and must not
-    have it otherwise. No head of an untrained model may have it. Deeper trained models are left out, because it is not
-    known which of their heads attends to the previous token.
+    Every head of a trained one-layer model must have the label if the word two back predicts the next word, and must
+    not have it otherwise. No head of an untrained model may have it. Deeper trained models are left out, because it is
+    not known which of their heads attends to the previous token.
     """
     config = model.text.config
     if config.model.n_layers == 1 or not config.train.tokens:
@@ -24,9 +24,10 @@ def previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def induction(model: SyntheticModel) -> Iterator[Unit]:
-    """Yield, layer by layer, whether heads must have the label "induction: uniform", and whether they have it.
+    """Yield, layer by layer, whether heads must have the label "induction", and whether they have it.
 
-    If ``copies`` holds for a layer, at least one of its heads must have it. Otherwise none may.
+    A head has it only if it passes all three tests (docs/framework.md §5.7). If ``copies`` holds for a layer, at least
+    one of its heads must have it. Otherwise none may.
     """
     rows = [row for row in model.labels if row.behaviour == "induction: uniform"]
     for layer in range(model.text.config.model.n_layers):
@@ -34,8 +35,8 @@ def induction(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def copying(model: SyntheticModel) -> Iterator[Unit]:
-    """Yield, layer by layer, whether heads must copy, and whether the eigenvalues of their OV (output-value) circuits
-    say so.
+    """Yield, layer by layer, whether heads must copy, and whether they copy by the eigenvalues of their OV
+    (output-value) circuits.
 
     If ``copies`` holds for a layer, at least one of its heads must copy, as induction heads do. If the text has no
     copies, questions or lookups, no head may copy. All other layers are left out, because nothing is known about their

@@ -16,8 +16,8 @@ def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
     """Yield whether second-layer heads must compare the query's current token with the key's previous token, and
     whether they do.
 
-    Only two-layer models whose text has rules are tested. Some head must compare these tokens if the text contains
-    copies. No other rule requires it.
+    Only two-layer models whose text has rules are tested. If the text contains copies, some head must compare these
+    tokens. Otherwise none may, because no other rule requires it.
     """
     if model.text.config.model.n_layers != 2 or not model.text.rules:
         return

@@ -28,13 +28,14 @@ Patched = dict[tuple[int, ...], list[HeadActivation]]  # all second-layer heads,
 def edge_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[Edge, float]:
-    """Return the effect of each edge on the loss of the targets at ``places``, in nats (docs/framework.md §11.2).
+    """Return the effect of each edge of a two-layer model on the loss of the targets at ``places``, in nats
+    (docs/framework.md §11.2).
 
     An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write (mean
     ablation), or this write in another window (resample ablation), whichever gives the lower loss. ``places`` is a mask
     over ``windows[:, 1:]``. Attention patterns are recomputed, and the norm before the second layer keeps its scale
-    (docs/framework.md §5.9). Costs one trace, and one second layer per kind of edge, set of first-layer heads and
-    replacement.
+    (docs/framework.md §5.9). Costs one trace; one second layer per kind of edge, set of first-layer heads and
+    replacement; and one unembedding per set of removed edges and replacement.
     """
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)

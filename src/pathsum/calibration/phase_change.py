@@ -1,4 +1,5 @@
-"""The detector of the phase change, tested: is the onset of prefix matching where the loss on copied text falls?"""
+"""The detector of the phase change: whether the onset of prefix matching coincides with the fall of the loss on copied
+text."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ def phase_change(model: SyntheticModel) -> Iterator[Unit]:
     """Compare the onset of prefix matching with the half-way point of the fall of the loss on copied text, in tokens
     seen.
 
-    If their evaluation intervals overlap or touch, the change is found. Otherwise a fall is a false negative, an onset
-    is a false positive, and no onset is a true negative.
+    If the evaluation intervals of both overlap or touch, the change is found. Otherwise a fall of ``CHANGED_NATS`` or
+    more is a false negative, an onset is a false positive, and no onset is a true negative. Smaller falls do not count.
+    No units without heads, or with fewer than two evaluations.
     """
     curve = model.curve
     if not curve.matching or len(curve.tokens_seen) < 2:

@@ -100,8 +100,8 @@ def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float
 
 
 def _attend(layer: Relative, x: Tensor, shape: torch.Size) -> Float[Tensor, "model place d_model"]:
-    """Return what the heads of a layer write, as ``Attention.forward`` does. The heads of all models are treated as one
-    layer."""
+    """Return the sum of the writes of a layer's heads for each model, as ``Attention.forward`` does. The heads of all
+    models are processed as heads of one layer."""
     (n, batch, pos), (heads, d_head) = shape, layer.W_Q.shape[1:3]
     W_QKV = torch.cat([layer.W_Q / math.sqrt(d_head), layer.W_K, layer.W_V], 1).flatten(1, 2)
     q, k, v = (x @ W_QKV.mT).view(n, batch, pos, 3, heads, d_head).permute(3, 1, 0, 4, 2, 5).contiguous()

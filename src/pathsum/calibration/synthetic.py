@@ -111,7 +111,8 @@ class SyntheticModel:
 def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> SyntheticWindows:
     """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them.
 
-    Takes seconds per million words. Raises ValueError if no documents are left for training or the rules do not fit.
+    Takes seconds per million words. Raises ValueError as ``synthetic_corpus`` does, or if no documents are left for
+    training.
     """
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
@@ -134,7 +135,7 @@ def train_synthetic(
 ) -> list[SyntheticModel]:
     """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text.
 
-    All models are trained together. Raises ValueError as ``make_windows`` does.
+    All models are trained together. Raises ValueError as ``make_windows`` and ``train_together`` do.
     """
     texts = [make_windows(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]

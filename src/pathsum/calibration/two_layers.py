@@ -16,8 +16,9 @@ def composition(kinds: str, least: float = USED_NATS) -> Detector:
     """Return a detector of edges of the given ``kinds`` into heads whose own effect on the loss is ``least`` nats or
     more.
 
-    An edge is present if its effect is at least ``USED_NATS``, and absent if it is at most ``UNUSED_NATS``. Edges in
-    between are left out. Edges into other heads are left out, because the loss does not show what an unused head reads.
+    An edge is present if its effect is at least ``USED_NATS``, and absent if it is at most ``UNUSED_NATS``. It is found
+    if it composes (docs/framework.md §4.5). Edges with an effect in between are left out. So are edges into other
+    heads, because the loss does not show what an unused head reads.
     """
 
     def detector(model: SyntheticModel) -> Iterator[Unit]:

@@ -20,7 +20,7 @@ def always(level: str) -> Level:
 def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
     """Return a function that gives, as chance level, the score of uniform causal attention for ``behaviour``.
 
-    It is a range over the models that ``cells`` selects.
+    The level is the range over the models that ``cells`` selects, or a dash if they have no such score.
     """
 
     def level(results: Results) -> str:

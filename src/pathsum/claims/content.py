@@ -21,7 +21,7 @@ MOST = 0.5  # half of the preference: more than all other pairs of offsets toget
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
     """Return the content scores of the induction head, one row per pair of offsets.
 
-    Empty if that head is in the first layer, or if scores cannot be split into paths.
+    Empty if that head is in the first layer, or if scores cannot be split (docs/framework.md §2.3).
     """
     return cell.of_induction_head(ContentScoreRow)
 

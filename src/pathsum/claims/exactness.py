@@ -1,4 +1,5 @@
-"""The claim that the logits are exactly the sum over all paths."""
+"""The claim that the logits are exactly the sum over all paths, judged by all exactness checks (docs/framework.md
+§2.2)."""
 
 from __future__ import annotations
 

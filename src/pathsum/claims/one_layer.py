@@ -83,7 +83,8 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 
 
 def _no_induction(cell: Cell) -> Finding:
-    """Judge the best score of any head, not that of the chosen induction head: the claim is about every head."""
+    """Judge by the highest prefix matching of all heads, not by that of the chosen induction head: the claim is about
+    every head."""
     best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
     return Finding(best, best is not None and best <= NOT_FORMED)
 

@@ -88,7 +88,7 @@ def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenCl
 
 def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
     """Return one line for each difference between ``claims`` and the frozen claims after all listed changes, and one
-    for each listed change with an unknown claim or a wrong old text."""
+    for each listed change that adds a claim already frozen, names an unknown claim or has a wrong old text."""
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim

@@ -52,7 +52,8 @@ def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
 
 
 def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
-    """Judge by the weakest effect over both edges and both methods. A head without an advantage does not pass."""
+    """Judge by the largest share of the advantage and the smallest share of one-token matching that are left, over both
+    edges and both methods. A head does not pass if the interval of its advantage is not above 0."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
     if row.low <= 0:
         return Finding(None, False, "no clear preference for the longer match")

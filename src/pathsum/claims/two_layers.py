@@ -59,8 +59,8 @@ def _matches_and_copies(cell: Cell) -> Finding:
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Return the loss of a uniform guess among all tokens that can be sampled, minus that of the second copy, in nats
-    per token."""
+    """Return the loss of a uniform guess among all tokens that can be sampled, minus the loss on the second copy, in
+    nats per token."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 

@@ -118,7 +118,7 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
 
 @torch.no_grad()
 def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Return the relative error of the logits computed as b_U plus all paths from tokens and from extras
+    """Return the largest relative error of the logits computed as b_U plus all paths from tokens and from extras
     (docs/framework.md §2.2 and §2.9).
 
     Computed in float64, for the output tokens that occur in ``tokens``. None for a model with more than MOST_PATHS

@@ -25,9 +25,10 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
     Weights with TransformerLens's names take their configuration from the entry ``config`` (JSON) of the file's
     metadata, or from the file ``<name>.json`` or ``config.json`` in its folder. Warns about keys of the configuration
-    that are not read and that may change what the model computes. Raises FileNotFoundError if a file is missing. Raises
-    ValueError if the weights cannot be read or represented, if a checkpoint differs from its manifest, or if the
-    tokenizer that it was trained with does not have the hash ``tokenizer_hash``.
+    that are not read and that may change what the model computes, about a second configuration, about attention biases
+    without a b_U (taken as 0), and about a checkpoint that no manifest lists. Raises FileNotFoundError if a file is
+    missing. Raises ValueError if the weights cannot be read or represented, if a checkpoint differs from its manifest,
+    or if the tokenizer that it was trained with does not have the hash ``tokenizer_hash``.
     """
     if path.suffix in PICKLES:
         raise ValueError(
@@ -64,8 +65,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
 
 def _require_listed(path: Path) -> None:
-    """Raise ValueError if the manifest in the parent of the checkpoint's folder lists another hash for this file. Warn
-    if no manifest lists it."""
+    """Raise ValueError if the manifest in the parent of the checkpoint's folder cannot be read or lists another hash
+    for this file. Warn if no manifest lists it."""
     folder = path.absolute().parent.parent
     try:
         hashes = read_manifest(folder)[0] if (folder / MANIFEST).is_file() else {}
@@ -86,7 +87,12 @@ def _require_listed(path: Path) -> None:
 
 def _config(path: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """Return the configuration that belongs to a file of weights, with TransformerLens's older names translated to
-    current ones, and where it was found."""
+    current ones, and where it was found.
+
+    Raises FileNotFoundError if there is none, and ValueError if it is no JSON object with distinct keys or if a setting
+    has different values under its older and its current name. Warns if there are two configurations, in the metadata
+    and in a file; the file is not read.
+    """
     neighbors = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
     if "config" not in metadata and not neighbors:
         raise FileNotFoundError(

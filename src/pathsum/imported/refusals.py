@@ -1,4 +1,4 @@
-"""Check that weights and configuration of TransformerLens can be represented here, and list all reasons if they
+"""Check that weights and configuration of TransformerLens can be represented here, and list the reasons if they
 cannot."""
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Raise ValueError if some settings, numbers, parameter names or shapes cannot be represented. The message lists
-    the first ``MOST_SHOWN`` of them.
+    the first ``MOST_SHOWN`` complaints.
 
-    Names that are right except for a prefix, or for layer numbers such as 01, give one complaint for all. Invalid
-    numbers are listed alone, because the other checks depend on the numbers."""
+    Names that are right except for a prefix, or for layer numbers such as 01, give one complaint for all. If some
+    numbers are invalid, the checks of settings, names and shapes are left out, because they depend on the numbers."""
     hints: list[str] = []
     renamed = {_usual(name): tensor for name, tensor in state.items()}
     unusual = [name for name in state if _usual(name) != name]
@@ -102,7 +102,10 @@ def n_layers_of(state: Mapping[str, Tensor]) -> int:
 
 def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each setting that is out of bounds, for each tensor that does not hold finite floating-point
-    numbers up to ``LARGEST``, and for a layer number that is too large."""
+    numbers, and for a layer number that is too large.
+
+    If settings and tensors pass, each tensor with an absolute value above ``LARGEST`` gives a message. ``BUFFERS`` are
+    not checked."""
     found = [
         f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
         for name, bound in NUMBERS.items()
@@ -125,7 +128,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
 
 
 def _instead(tensor: Tensor) -> str:
-    """Return what a tensor holds that cannot be weights."""
+    """Return, in words, what a tensor holds instead of weights."""
     if not tensor.numel():
         return "none"
     return "NaN, infinity or another type" if tensor.dim() else "a single number"
@@ -215,9 +218,10 @@ def _why_not(name: str) -> str:
 
 def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each parameter with a wrong shape, each size in the configuration that differs from that of
-    the weights, and each attention mask that is not causal.
+    the weights, each attention mask that is not causal, and a rotary_dim that is odd or above d_head.
 
-    Sizes follow from W_E, the first layer's W_Q and the context."""
+    Sizes follow from W_E, the first layer's W_Q and the context. If W_E is missing, or either matrix has a wrong shape,
+    this is the only message."""
     if "embed.W_E" not in state or state["embed.W_E"].dim() != 2:
         return ["embed.W_E: expected d_vocab × d_model numbers, from which the other sizes follow"]
     d_vocab, d_model = state["embed.W_E"].shape

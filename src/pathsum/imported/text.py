@@ -95,10 +95,11 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    ``bos`` is the id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if BOS is an ordinary
-    token with an uncommon name, and if the tokenizer knows a smaller share than ``WARNED`` of the characters. Raises
-    ValueError if the share is smaller than ``LEAST_KNOWN``, if the text is blank, if BOS is an ordinary token (not a
-    special one) that occurs in it, or if the tokenizer cannot encode it, and the errors of ``text_documents``.
+    ``bos`` is the id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if BOS is an ordinary token (not
+    a special one) with an uncommon name, and if the tokenizer knows a smaller share than ``WARNED`` of the characters
+    in a sample of the text. Raises ValueError if this share is smaller than ``LEAST_KNOWN``, if the text is blank, if
+    BOS is an ordinary token that occurs in the text, or if the tokenizer cannot encode the text. Other errors as in
+    ``text_documents``.
     """
     try:
         documents = list(text_documents([pattern], ""))
@@ -141,7 +142,8 @@ def _sample(text: str) -> str:
 
 
 def _encoded(encode: Callable[..., Any], text: str | Sequence[str]) -> Any:
-    """Return what a function of the tokenizer makes of ``text``. Raises ValueError if it fails."""
+    """Return the encoding of ``text`` by ``encode``, a method of the tokenizer, without special tokens. Raises
+    ValueError if it fails."""
     try:
         return encode(text, add_special_tokens=False)
     except Exception as error:  # the library raises bare Exception
@@ -152,7 +154,7 @@ def _encoded(encode: Callable[..., Any], text: str | Sequence[str]) -> Any:
 
 def _known(tokenizer: Tokenizer, text: str) -> float:
     """Return the share (0 to 1) of the characters of ``text``, white space excepted, that have a token other than the
-    unknown token."""
+    unknown token; 1 for white space alone."""
     encoded = _encoded(tokenizer.encode, text)
     unknown = getattr(tokenizer.model, "unk_token", None)
     known = np.zeros(len(text), dtype=bool)

@@ -67,7 +67,8 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
 
 
 def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, Tensor]:
-    """Return the matrices of a layer, stacked by head, in the orientation of docs/framework.md §1.1."""
+    """Return the matrices of a layer, stacked by head, in the orientation of docs/framework.md §1.1. W_Q is multiplied
+    by ``scale``."""
     block = {f"W_{part}": state[f"blocks.{layer}.attn.W_{part}"].mT for part in "QKVO"}
     return block | {"W_Q": block["W_Q"] * scale}
 
@@ -83,7 +84,8 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
 def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: torch.dtype) -> Rotation:
     """Return TransformerLens's table of rotary positions, computed in ``dtype``: that of the weights, at least float32.
 
-    TransformerLens computes angles in that precision. In float32, angles at distant positions are off by 1e-4.
+    TransformerLens computes angles in that precision. In float32, angles at distant positions are off by 1e-4. Raises
+    ValueError if a table in ``state`` differs.
     """
     wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
     adjacent = bool(config.get("rotary_adjacent_pairs", False))

@@ -10,8 +10,9 @@ from pathsum.records.registry import record
     "behaviour/attention_sinks.py",
 )
 class AttentionSinkRow:
-    """The attention of a head to the first token of held-out windows (attention sink), and the rise of the loss, in
-    nats per token, without this attention (docs/framework.md §5.15). Intervals: 95 % bootstrap over documents."""
+    """The attention of a head to the first token of held-out windows (attention sink), and the rise of the loss without
+    this attention, in nats per token over every second position (docs/framework.md §5.15). Intervals: 95 % bootstrap
+    over documents."""
 
     layer: int
     head: int | None  # None: all heads of the layer together

@@ -5,7 +5,7 @@ from pathsum.records.registry import record
 
 @record("token_tables", "circuits by token", "W_U W_OV W_E; W_Eᵀ W_QK W_E; W_U W_E", "circuits/qk_ov.py", printed=False)
 class TokenTableRow:
-    """The ``k`` largest entries of a circuit for each of ``tokens``.
+    """The ``k`` largest entries of a table for each of ``tokens``.
 
     * OV: output tokens that the head raises when it attends to the token, in logits above the mean over outputs.
     * QK: destinations that attend to the token, in nats above each destination's mean over keys.

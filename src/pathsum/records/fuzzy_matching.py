@@ -4,8 +4,9 @@ from pathsum.records.registry import record
 
 
 class FuzzyKind:
-    """Values of ``FuzzyMatchingRow.kind``. For matches of tokens, they name the earlier token: the one before the
-    follower. For gains on text, they name the scored copy, or the control passage before a renamed copy."""
+    """Values of ``FuzzyMatchingRow.kind``. For matches of tokens, they name the token before the follower, or the
+    chance level. For gains on text, they name the scored copy, the control passage before a renamed copy, or a
+    difference of two gains."""
 
     CASE, SPACE, CHANCE = "case", "leading space", "chance"
     VARIANTS = (CASE, SPACE)
@@ -14,14 +15,14 @@ class FuzzyKind:
 
     @staticmethod
     def equal(variant: str) -> str:
-        """Return the kind in which the earlier token equals the query, for queries whose variant is of the kind
-        ``variant`` (CASE or SPACE)."""
+        """Return the kind for an earlier token that equals the query, if the query's variant differs by ``variant``
+        (CASE or SPACE)."""
         return f"equal ({variant})"
 
     @staticmethod
     def unrelated(variant: str) -> str:
-        """Return the control kind in which the earlier token is unrelated, for queries whose variant is of the kind
-        ``variant`` (CASE or SPACE)."""
+        """Return the control kind for an unrelated earlier token, if the query's variant differs by ``variant`` (CASE
+        or SPACE)."""
         return f"unrelated ({variant})"
 
 
@@ -45,8 +46,8 @@ class FuzzyMeasure:
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
-    """One measure of fuzzy matching (docs/framework.md §5.13): a score or log-probability for one kind of earlier
-    token, or a gain of the whole model on a copy of a passage."""
+    """One measure of fuzzy matching (docs/framework.md §5.13): the attention, match score or log-probability for one
+    kind of earlier token, or a gain of the whole model on a copy of a passage."""
 
     layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None

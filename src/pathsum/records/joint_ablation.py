@@ -1,4 +1,4 @@
-"""Loss of in-context learning when all induction heads are ablated together, during training."""
+"""Reduction of in-context learning when all induction heads are ablated together, during training."""
 
 from pathsum.records.registry import record
 

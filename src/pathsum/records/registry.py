@@ -44,9 +44,10 @@ def record(
     stage: str = f"extract@{MODEL}",
     printed: bool = True,
 ) -> Callable[[type[R]], type[R]]:
-    """Return a decorator that declares a class as the row type of the record ``name``, and makes it a frozen dataclass.
+    """Return a decorator that declares a class as the row type of the record ``name``.
 
-    The arguments are the fields of ``Origin``. By default the record is one table per model, written by extract.
+    The decorator makes the class a frozen dataclass, unless it is a dataclass already. The arguments are the fields of
+    ``Origin``. By default the record is one table per model, written by extract.
     """
 
     def declare(kind: type[R]) -> type[R]:
@@ -64,7 +65,8 @@ def origins() -> dict[str, Origin]:
 
 
 def tables() -> dict[str, type[Any]]:
-    """Return, by name in alphabetical order, the row type of each record that every model has as ``<name>.parquet``."""
+    """Return the row type of every record that is stored as one ``<name>.parquet`` per model, by name, in alphabetical
+    order."""
     found = _kinds().items()
     return dict(sorted((o.record, kind) for kind, o in found if o.stored == f"{MODEL}/{o.record}.parquet"))
 

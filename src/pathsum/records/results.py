@@ -46,7 +46,7 @@ class Cell:
         return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
 
     def having(self, **tables: list[Any]) -> Cell:
-        """Return a copy in which ``tables``, named after records, replace those of the same name."""
+        """Return a copy with ``tables`` (by name of the record) added. They replace tables of the same name."""
         return dataclasses.replace(self, tables={**self.tables, **tables})
 
     @property

@@ -30,8 +30,8 @@ class TokenClusterRow:
     "circuits/token_clusters.py",
 )
 class DirectionRow:
-    """A singular direction of W_OV = Σ_i σ_i u_i v_iᵀ, with those of the most frequent tokens that are most aligned
-    with v_i and with u_i."""
+    """A singular direction of W_OV = Σ_i σ_i u_i v_iᵀ, and the tokens most aligned with v_i (read) and with u_i
+    (written), among the most frequent tokens."""
 
     layer: int
     head: int

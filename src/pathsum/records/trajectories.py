@@ -1,4 +1,4 @@
-"""Losses on fixed single tokens at each checkpoint (docs/framework.md §6.6)."""
+"""Losses on fixed single tokens at each settled checkpoint (docs/framework.md §6.5, §6.6)."""
 
 from pathsum.records.registry import record
 
@@ -7,7 +7,7 @@ from pathsum.records.registry import record
     "token_losses", "losses on single tokens at checkpoints", "−log P(token)", "extraction/formation.py", printed=False
 )
 class TokenLossRow:
-    """The losses on single held-out tokens at one checkpoint. They are the same tokens for all models with the same
+    """The losses on single held-out tokens at one checkpoint. The tokens are the same for all models with the same
     n_ctx."""
 
     step: int

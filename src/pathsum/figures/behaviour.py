@@ -22,8 +22,8 @@ COMPONENTS = 2
 
 
 def logit_lens(results: Results) -> Figure | None:
-    """Draw the held-out loss when the residual stream is unembedded after each layer (docs/framework.md §3.17), one
-    line per model. None without layers."""
+    """Draw the held-out loss when the residual stream is unembedded after 0, 1, … layers (docs/framework.md §3.17), one
+    line per model. None if no model has layers."""
     data = stacked(results.cells.values(), LensRow, "n_layers")
     if not data["layers"].any():
         return None
@@ -57,8 +57,8 @@ def logit_lens(results: Results) -> Figure | None:
 
 
 def trajectories(results: Results) -> Figure | None:
-    """Draw the training of every model in the plane of the first two principal components of the losses on single
-    tokens (docs/framework.md §6.6). None if there are too few checkpoints with these losses."""
+    """Draw training as one path per model in the plane of the first two principal components of the losses on single
+    tokens (docs/framework.md §6.6), for the checkpoints of ``_plane``. None if there are too few."""
     data, explained = _plane(results)
     if data.empty:
         return None
@@ -83,10 +83,10 @@ def trajectories(results: Results) -> Figure | None:
 
 
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
-    """Return the coordinates of each checkpoint, and the share of variance of each component. Both are empty if there
-    are too few checkpoints.
+    """Return the coordinates of each checkpoint, and the share of variance of each component.
 
-    Models with another n_ctx have losses on other tokens. Only models with the most frequent number of tokens are kept.
+    Both are empty with at most COMPONENTS checkpoints, or with fewer tokens. Models with different n_ctx have losses on
+    different tokens. Only checkpoints with the most frequent number of tokens are kept.
     """
     sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.rows(TokenLossRow))
     size = max(sizes, key=lambda n: sizes[n], default=0)

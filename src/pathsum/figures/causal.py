@@ -27,7 +27,8 @@ STYLES = {  # marker, its fill color (None: the color of its edge) and its label
 
 def ablations(results: Results) -> Figure | None:
     """Draw the rise of the loss on held-out text and on the second copy when the write of each head is replaced, for
-    each method (docs/framework.md §5.8). Later layers are recomputed. None without models of at least two layers."""
+    each method (docs/framework.md §5.8) and the first MOST_CELLS models of at least two layers. Later layers are
+    recomputed. None without such models."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return None

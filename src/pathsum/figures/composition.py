@@ -61,7 +61,8 @@ def composition(results: Results) -> Figure | None:
 
 
 def _shown(results: Results) -> list[Cell]:
-    """Return the model with the lowest held-out loss for each number of layers and of heads, at most MOST_CELLS."""
+    """Return the model with the lowest held-out loss for each number of layers and of heads, in ascending order, and at
+    most MOST_CELLS models."""
     best: dict[tuple[int, int], Cell] = {}
     for cell in sorted(results.cells.values(), key=lambda c: c.summary.val_loss_nats):
         if cell.rows(CompositionRow):

@@ -6,8 +6,8 @@ from pathsum.records.results import Cell, Results
 
 
 def in_detail(results: Results) -> dict[int, Cell]:
-    """Choose the model of each layer count that the page shows in detail: of those with the middle number of heads,
-    the one with the lowest loss."""
+    """Return, by number of layers, the model to show in detail: of the models with the middle number of heads (the
+    larger of two), the one with the lowest held-out loss."""
     found = {}
     for n_layers in results.layer_counts():
         cells = results.with_layers(n_layers)

@@ -59,8 +59,8 @@ def eigenvalues(results: Results) -> Figure | None:
 
 
 def attention_by_distance(results: Results) -> Figure | None:
-    """Draw the mean attention of every head by distance, with the previous-token head of each model in bold. None
-    without heads."""
+    """Draw the mean attention of every head by distance, up to LONGEST_DISTANCE tokens, with the previous-token head of
+    each model in bold. None without heads."""
     rows = [
         {"cell": c.name, "group": f"{layers_label(c.summary.n_layers)}: layer L{r.layer}", **dataclasses.asdict(r)}
         for c in results.cells.values()

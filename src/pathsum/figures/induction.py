@@ -1,4 +1,4 @@
-"""The figure of matching and copying by weights, in which induction heads lie in one corner."""
+"""The figure of matching and copying by weights. Induction heads are expected in one corner."""
 
 from __future__ import annotations
 

@@ -18,8 +18,10 @@ DOT: dict[str, Any] = {"ms": 5, "mec": "white", "mew": 0.7, "zorder": 4}
 
 
 def headline(results: Results) -> Figure | None:
-    """Draw prefix matching against tokens seen (a thin line per model, a thick one for the mean of each number of
-    layers; left out without heads), and the final in-context loss drop of each model. None without logs."""
+    """Draw prefix matching against tokens seen, and the final in-context loss drop of each model. None without logs.
+
+    Thin lines are models. Thick lines are means over the models of each number of layers. The panel of prefix matching
+    is left out if no model has heads."""
     data = _training(results)
     if data.empty:
         return None
@@ -48,8 +50,9 @@ def headline(results: Results) -> Figure | None:
 
 
 def phase_change(results: Results) -> Figure | None:
-    """Draw prefix matching, the in-context loss drop, and the loss on each copy of repeated random tokens against
-    tokens seen, one line per model, with each onset (docs/framework.md §6.3). None without logs."""
+    """Draw prefix matching (left out if no model has heads), the in-context loss drop, and the loss on each copy of
+    repeated random tokens against tokens seen, with the onset of each model (docs/framework.md §6.3). None without
+    logs."""
     data = _training(results)
     if data.empty:
         return None
@@ -79,7 +82,7 @@ def phase_change(results: Results) -> Figure | None:
 
 
 def _panels(data: pd.DataFrame) -> dict[str, str]:
-    """Return the column of each panel with its axis label."""
+    """Return the axis labels of the panels of prefix matching (left out without heads) and loss drop, by column."""
     matching = {"prefix_matching": symbols.PREFIX_MATCHING} if data["prefix_matching"].notna().any() else {}
     return {**matching, "loss_drop_nats": symbols.LOSS_DROP}
 
@@ -164,8 +167,8 @@ def final_drops(ax: Axes, results: Results) -> None:
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
-    """For each number of layers, draw the mean over its models if all were evaluated at the same tokens seen. Add the
-    legend."""
+    """Draw the mean of ``column`` over the models of each number of layers, if all were evaluated at the same tokens
+    seen. Add the legend."""
     known = data.dropna(subset=[column])
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
     shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
@@ -215,7 +218,8 @@ def levels(results: Results) -> str:
 
 
 def gains(results: Results) -> str:
-    """State by how much the loss on the second copy is below guessing, and its top-1, for each number of layers."""
+    """State how far the loss on the second copy is below that of guessing, and the top-1 accuracy there, for each
+    number of layers."""
     parts = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n)]

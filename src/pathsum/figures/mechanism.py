@@ -25,7 +25,8 @@ SIZE = (10.4, 3.5)  # inches
 
 
 def mechanism_zero(results: Results) -> Figure | None:
-    """Draw the direct path from one frequent token to its likeliest next tokens. None without zero-layer models."""
+    """Draw the direct path, and the likeliest next tokens in the text after one frequent token, with P(next | token) in
+    the text and by the model. None without zero-layer models."""
     cell = in_detail(results).get(0)
     rows = cell.rows(BigramRow) if cell else []
     if cell is None or not rows:
@@ -67,9 +68,10 @@ BARS = ["next", "corpus", "model"]
 
 
 def mechanism_one(results: Results) -> Figure | None:
-    """Draw the confirmed skip-trigram of one model with the largest summed effect.
+    """Draw a confirmed skip-trigram of the one-layer model of ``in_detail``: the one with the largest |summed effect|.
 
-    Skip-trigrams whose source and output contain letters are preferred. None if the judging documents confirm none.
+    Skip-trigrams are preferred if their source and output contain letters, and their destination no newline. None if
+    the judging documents confirm none, or without one-layer models.
     """
     cell = in_detail(results).get(1)
     rows = confirmed(cell) if cell else []
@@ -111,8 +113,8 @@ def mechanism_one(results: Results) -> Figure | None:
 
 
 def mechanism_two(results: Results) -> Figure | None:
-    """Draw the induction mechanism with the previous-token head and the induction head of one model. None if no
-    induction head has formed in that model."""
+    """Draw the induction mechanism with the previous-token head and the induction head of the two-layer model of
+    ``in_detail``. None without such a model, or if no induction head has formed in it."""
     cell = in_detail(results).get(2)
     previous, induction = (cell.previous_token_head(), cell.formed_induction_head()) if cell else (None, None)
     if cell is None or previous is None or induction is None:
@@ -178,7 +180,8 @@ def _word(token: str) -> bool:
 
 
 def _cost(cell: Cell, early: tuple[int, int], late: tuple[int, int]) -> float | None:
-    """Return the rise of the second copy's loss under resample ablation of the key edge; None if not measured."""
+    """Return the rise of the second copy's loss (nats per token) under resample ablation of the K-edge from ``early``
+    to ``late``; None if not measured."""
     edge = ("edge", "K", "resample", *early, *late)
     for a in cell.rows(AblationRow):
         if (a.target, a.kind, a.method, a.early_layer, a.early_head, a.layer, a.head) == edge:

@@ -21,7 +21,7 @@ LEAST_BIN, WIDENING = 4, 1.12  # least number of positions per bin; ratio of the
 
 def loss_by_position(results: Results) -> Figure | None:
     """Draw the loss by position, at the last evaluation of training. Shade the two ranges of positions whose losses the
-    in-context loss drop compares (docs/framework.md §6.1). None without logs."""
+    in-context loss drop compares (docs/framework.md §6.1), for the largest n_ctx. None without logs."""
     rows = [
         {"layers": layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
         for c in results.cells.values()

@@ -73,5 +73,5 @@ def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark
 
 
 def _written(nats: float) -> str:
-    """Format with one decimal, and 0 for values that round to 0."""
+    """Format ``nats`` with one decimal, or as 0 if it rounds to 0."""
     return number(nats, 1) if abs(nats) >= 0.05 else "0"

@@ -29,14 +29,15 @@ ATTENTION = "mean attention (0..1)"
 
 
 def layer_colour(n_layers: int) -> str:
-    """Return the color of models with ``n_layers`` layers."""
+    """Return the color of models with ``n_layers`` layers. Models with four or more layers share one color."""
     return LAYER_COLOURS[min(n_layers, len(LAYER_COLOURS) - 1)]
 
 
 def visible(token: str, longest: int = 48) -> str:
     """Return ``token`` with every character visible, cut to ``longest`` characters.
 
-    Spaces, newlines, tabs and carriage returns become ␣ ↵ ⇥ ␍, and other invisible characters become escapes.
+    Spaces, newlines, tabs and carriage returns become ␣ ↵ ⇥ ␍. All other characters of the Unicode categories C
+    (control), Z (separator) and M (mark) become escapes.
     """
     signs = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
     shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)

@@ -1,4 +1,4 @@
-"""The page, whatever the report says: parts of a document, renderings, and packed data of the live parts.
+"""The page, independent of what the report says: parts of a document, their renderings, and the data of the widgets.
 
 ``templates/`` holds its HTML, Markdown, CSS and JavaScript.
 """

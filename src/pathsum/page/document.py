@@ -42,7 +42,8 @@ class Column:
 
     A row is a record, or a tuple such as (model, record). ``value`` is the name of an attribute of the record (of a
     tuple's last item), or three names for a value and the ends of its interval, or a function of the items of the row.
-    The function may return an ``Entry``.
+    The function may return an ``Entry``. ``digits`` does not apply to integers, nor to intervals, which have two
+    decimals.
     """
 
     name: str

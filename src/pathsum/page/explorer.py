@@ -50,7 +50,8 @@ def payload(cell: Cell) -> dict[str, Any]:
 
 
 def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
-    """Pack the circuits by token of one model, one table after another, with ``k`` entries per token."""
+    """Pack the circuits by token of one model, one table after another: k tokens with their values, in steps of UNITS,
+    per token. ``rows`` must not be empty; k and the tokens are those of the first row."""
     found, values = [], []
     for row in rows:
         found += words.all_of(row.found)

@@ -59,7 +59,8 @@ def _costs(r: AblationRow) -> dict[str, list[float]]:
 
 
 def _head(cell: Cell, h: HeadRow, cost: dict[str, list[float]] | None) -> dict[str, Any]:
-    """Return the data of one head: its labels with their scores, the cost of its ablation, and some skip-trigrams."""
+    """Return the data of one head: labels with scores, cost of its ablation, and up to EXAMPLES confirmed
+    skip-trigrams."""
     labels = [r for r in cell.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head) and r.labelled]
     found = [r for r in confirmed(cell) if (r.layer, r.head) == (h.layer, h.head)]
     return {

@@ -27,9 +27,9 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` computes models of this kind.
+    """Return whether ``model.js`` can run a model with this ``config``.
 
-    It does if the position scheme is in POSITIONS, the norm is RMS norm or none, and keys are not smeared."""
+    It can if the position scheme is in POSITIONS, the norm is RMS norm or none, and keys are not smeared."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 
@@ -40,7 +40,8 @@ def export(
     """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` with their names.
 
     Each model must pass ``runs_on_page``, which is not checked. ``windows`` are held-out text. The first PASSAGES of
-    them give the passages, and all of them the mean values of the heads (``mean_values``)."""
+    them become the passages. The mean values of the heads (``mean_values``) are means over all of them. Raises
+    ValueError as ``packed`` does."""
     inputs = windows[:, :-1]
     return {
         "tokenizer": packed_tokenizer(tokenizer),

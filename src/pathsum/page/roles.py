@@ -21,8 +21,8 @@ def names(cell: Cell, layer: int, head: int) -> list[str]:
 
 
 def roles(cell: Cell) -> dict[str, Any]:
-    """Return the role of each head (its first label), and the previous-token head and the induction head (None without
-    one)."""
+    """Return the role of each head (its first label, or "no label"), the previous-token head (None without heads) and
+    the induction head (None if none has formed)."""
     heads = {(h.layer, h.head): names(cell, h.layer, h.head) for h in cell.rows(HeadRow)}
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     return {

@@ -1,1 +1,4 @@
-"""The report, made from records and verdicts alone. This package reads no model, no corpus and no configuration."""
+"""The report, made from records, verdicts, the preregistration and the data of the lab's models.
+
+This package reads no model, no corpus and no configuration.
+"""

@@ -20,14 +20,16 @@ QUESTION = (
 
 
 def answer(results: Results) -> tuple[str, ...]:
-    """Answer the question in one sentence, if it can be, and for zero, one and two layers; then state longer matches
-    and each curriculum, if any."""
+    """Answer the question in one sentence, if all models agree (``_short``), and for zero, one and two layers. Then
+    state longer matches and each curriculum, if any."""
     layers = (_zero(results), _one(results), _two(results))
     return (*_short(results), *layers, *_surprise(results), *_curriculum(results))
 
 
 def _short(results: Results) -> tuple[str, ...]:
-    """Say in one sentence what each number of layers learns; empty unless every model learns it."""
+    """State in one sentence what each number of layers learns. Empty unless, as far as measured, all zero-layer models
+    reach the bigram model's loss, no one-layer model does induction, and all two-layer models have an onset.
+    Skip-trigrams are not tested."""
     zero, one, two = ([c.summary for c in results.with_layers(n)] for n in range(3))
     bigrams = [abs(s.bigram_excess_nats) <= TOLERANCE for s in zero if s.bigram_excess_nats is not None]
     none = [s.prefix_matching <= NOT_FORMED for s in one if s.prefix_matching is not None]
@@ -59,7 +61,7 @@ def setup(results: Results) -> str:
 
 
 def corpus_name(results: Results) -> str:
-    """Name the corpus, and the distributions whose source code it is."""
+    """Name the corpus and, if it is known, the distributions whose source code it contains."""
     sources = results.provenance.get("corpus_sources")
     return f"corpus “{results.corpus.name}”" + (f" (source code of {sources})" if sources else "")
 
@@ -113,7 +115,7 @@ def _two(results: Results) -> str:
 
 
 def _surprise(results: Results) -> tuple[str, ...]:
-    """State how many models have an induction head that matches more than one token; empty if none has."""
+    """State how many two-layer models have an induction head that prefers a match of two tokens; empty if none has."""
     rows = [row for cell in results.with_layers(2) if (row := uncut(cell)) is not None]
     longer = sum(row.low > 0 for row in rows)
     if not longer:

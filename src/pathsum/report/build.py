@@ -52,9 +52,9 @@ def write_report(
 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
-    """Return every table of the report with all rows, by file name without its suffix. Tables with a column ``cell``
-    have the rows of the grid's models first, then those of the controls, but for ``cells``, ``controls`` and
-    ``agreement``."""
+    """Return every table of the report with all rows, by file name without its suffix. In tables with a column
+    ``cell``, the grid's models come first, then the controls. ``cells`` and ``agreement`` have only the grid, and
+    ``controls`` only the controls."""
     models = [*results.cells.values(), *results.controls.values()]
     log = [
         (c.name, *(getattr(e, name) for name in LOGGED), best(e.prefix_matching), best(e.previous_token[:1]))
@@ -77,7 +77,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
 
 
 def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
-    """Return, as tables by name, the printed records of ``cell`` that have rows."""
+    """Return the printed records of ``cell`` as tables, by name. Records without rows are left out."""
     return {name: frame(rows, kind) for name, kind in _printed().items() if (rows := cell.tables.get(name))}
 
 

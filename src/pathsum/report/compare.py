@@ -88,7 +88,8 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
 
 
 def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Return the changed metrics of models in both files, sorted by change / spread, largest first (``_order``)."""
+    """Return the changed metrics of models in both files, sorted by change / spread, largest first (``_order``).
+    Relative differences up to ROUNDING are no changes."""
     before, after = _models(base), _models(now)
     found = []
     for cell in before.keys() & after.keys():

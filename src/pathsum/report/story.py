@@ -50,7 +50,7 @@ OWN = (headline, mechanism_zero, mechanism_one, mechanism_two)  # figures of no 
 
 
 def draw_all(results: Results, share: int = 0, shares: int = 1) -> dict[str, Figure]:
-    """Draw every figure for which ``results`` has records. Returns the figures by name.
+    """Draw every figure for which ``results`` has records, and return the figures by name.
 
     With ``shares`` above 1, only every ``shares``-th figure is drawn, starting with number ``share`` (from 0), so that
     several processes can divide the work.
@@ -130,7 +130,7 @@ def _section(name: str, results: Results, figures: Figures) -> Section:
 
 
 def _without(section: Section, told: Collection[str]) -> Section:
-    """Leave out the figures that a chapter shows."""
+    """Return ``section`` without the figures in ``told``, the names of those that a chapter shows."""
     return replace(section, blocks=tuple(b for b in section.blocks if not (isinstance(b, Figure) and b.name in told)))
 
 

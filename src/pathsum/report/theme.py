@@ -57,7 +57,7 @@ def detectors() -> dict[str, DetectorText]:
 
 
 def calibrated(results: Results) -> list[CalibrationRow]:
-    """Return the calibration row of each detector, in the order of the themes."""
+    """Return the calibration row of each calibrated detector, in the order of the themes."""
     found = {row.detector: row for row in results.calibration}
     return [found[name] for name in detectors() if name in found]
 

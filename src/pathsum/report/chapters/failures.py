@@ -94,8 +94,9 @@ def _two_back(cell: Cell, layer: int, head: int) -> bool:
 
 
 def _two_tokens(results: Results) -> str:
-    """State in how many models cutting the two-token edges may also remove half or more of one-token matching, and in
-    how many half or more of the advantage of longer matches may be left without these edges."""
+    """State in how many models half or more of the advantage of longer matches may (by the 95 % interval) be left
+    without the two-token edges and, of the others, in how many cutting them may also remove half or more of one-token
+    matching."""
     rows = [[r for cut in EDGES for r in ablated(c, cut)] for c in results.with_layers(2)]
     left = sum(any(r.left_high is not None and r.left_high >= LEFT for r in found) for found in rows)
     both = sum(

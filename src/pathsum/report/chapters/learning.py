@@ -67,7 +67,7 @@ def _undecided_order(results: Results) -> str:
 
 
 def _interval(change: ChangePointRow) -> tuple[int, int]:
-    """Return the 95 % bootstrap interval, or, if there is none, the evaluations before and after."""
+    """Return the 95 % bootstrap interval in tokens seen or, if there is none, the evaluations before and after."""
     if change.low_documents is None or change.high_documents is None:
         return change.low, change.high
     return change.low_documents, change.high_documents

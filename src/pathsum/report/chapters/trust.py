@@ -75,7 +75,7 @@ def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
 
 
 def _copies(items: Sequence[agreed.Judged]) -> str:
-    """State how many heads copy by each kind of evidence; empty if all kinds agree."""
+    """State how many of the heads in ``_found`` copy by each kind of evidence; empty if all kinds agree."""
     some = _found(items, agreed.COPIES)
     if all(i.agreed for i in some):
         return ""
@@ -89,7 +89,8 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
 
 
 def _composing(items: Sequence[agreed.Judged]) -> str:
-    """State how many of the edges that the second copy needs compose; empty if it needs none. Follows ``_copies``."""
+    """State how many K- and Q-edges compose, of those that the second copy needs; empty if it needs none. Continues the
+    text of ``_copies``."""
     parts = []
     for question in ("K-edge", "Q-edge"):
         needed = [i for i in items if i.question == question and i.weights and i.says("intervention")]

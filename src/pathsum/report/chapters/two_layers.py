@@ -18,7 +18,7 @@ TITLE = "Two layers: induction heads"
 
 
 def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult]) -> Section:
-    """Describe how the induction heads of the grid work."""
+    """Describe how the induction heads of two-layer models work."""
     cells = results.with_layers(2)
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model.",))

@@ -13,7 +13,8 @@ SINK = 0.3  # mean attention to the first token above which a head counts as usi
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show the head of each model that attends most to the first token, and the effect of that token on the loss."""
+    """Show the effect of the first token on the loss, for the head of each model that attends to it most and for each
+    layer."""
     cells = [c for c in results.cells.values() if c.rows(AttentionSinkRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",))

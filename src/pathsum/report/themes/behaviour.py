@@ -30,7 +30,7 @@ UNLABELLED = {True: "– (copies, by weights)", False: "–"}  # by whether the 
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show the labels and scores of every head, and the loss after each layer."""
+    """Show the labels and scores of every head, and the loss by logit lens after each layer."""
     shown = drawn(figures, "logit_lens")
     cells = [c for c in results.cells.values() if c.rows(LabelRow)]
     if not cells:

@@ -64,7 +64,8 @@ def _contrasts(cells: Sequence[Cell]) -> str:
 
 
 def _current_token(cells: Sequence[Cell]) -> str:
-    """State how much the early head of each model's strongest Q-edge attends to its own position."""
+    """State how much the early head of each model's strongest Q-edge, by resample ablation, attends to its own
+    position."""
     shares = []
     for cell in cells:
         edge = max(_resampled(cell, "Q"), key=lambda a: a.second_copy_nats)
@@ -86,8 +87,8 @@ def _current_token(cells: Sequence[Cell]) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """The rise of the second copy's loss (nats per token), by head: when it is resample-ablated, and when its pattern
-    is replaced by an exact previous-token pattern."""
+    """The rise of the second copy's loss (nats per token), by head: under resample ablation of the head, and with its
+    pattern replaced by an exact previous-token pattern."""
 
     previous: Place
     induction: Place
@@ -137,7 +138,7 @@ def heads(cells: Sequence[Cell]) -> Table:
 
 
 def edges(cells: Sequence[Cell]) -> Table:
-    """Show, for each kind of edge, the edge on which the second copy depends most."""
+    """Show the edge of each kind (K, Q, V) whose resample ablation raises the loss on the second copy most."""
     return Table.of(
         [(c, kind, by_method) for c in cells for kind in "KQV" if (by_method := _strongest(c, kind))],
         MODEL,

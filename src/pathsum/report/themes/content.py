@@ -107,7 +107,8 @@ def orders(models: Sequence[Cell]) -> Table:
 
 
 def matching_pairs(models: Sequence[Cell]) -> Table:
-    """Show the matching of each best induction head on the pair of paths that contributes most, and on AMF's pair."""
+    """Show the matching of each model's induction head on the pair of paths that contributes most, and on AMF's
+    pair."""
     found = [(c, h, matching(c, h.layer, h.head)) for c in models if (h := c.induction_head()) is not None]
     return Table.of(
         [row for row in found if row[-1] is not None],

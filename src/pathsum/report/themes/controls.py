@@ -55,7 +55,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _kind(cell: Cell) -> str | None:
-    """Return the kind of a control (a key of KINDS); None if its outcome is not known."""
+    """Return the kind of a control (a key of KINDS); None if no outcome is expected of it."""
     s = cell.summary
     if s.tokens_seen == 0:
         return "untrained"
@@ -65,7 +65,8 @@ def _kind(cell: Cell) -> str | None:
 
 
 def outcome(cell: Cell) -> tuple[str, str]:
-    """Return the expected outcome of a control, and whether it was observed; both "–" if unknown or not measured."""
+    """Return the expected outcome of a control, and whether it was observed. Both are "–" if no outcome is expected or
+    prefix matching was not measured."""
     matching, kind = cell.summary.prefix_matching, _kind(cell)
     if kind is None or matching is None:
         return "–", "–"

@@ -75,7 +75,8 @@ def _order(cells: Sequence[Cell]) -> str:
 
 
 def _edge_and_head(cells: Sequence[Cell]) -> str:
-    """State in how many models the K-composition of the pair rises before the attention of the previous-token head."""
+    """State in how many models the K-composition of previous-token head and induction head rises before the attention
+    of the previous-token head."""
     pairs = [(k, p) for c in cells if (k := change_of(c, "k_composition")) and (p := change_of(c, "previous_token"))]
     if not pairs:
         return ""
@@ -98,7 +99,7 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
 
 def sequence(cell: Cell) -> str:
     """Name the parts of the mechanism that form, in order: "before" joins two parts if an evaluation lies between their
-    rises, "with" if none does."""
+    rises, "with" if none does. Empty if none forms."""
     found = sorted((c for q in MECHANISM if (c := change_of(cell, q))), key=lambda c: c.tokens_seen)
     words = [QUANTITIES[c.quantity] for c in found[:1]]
     for early, late in itertools.pairwise(found):

@@ -214,8 +214,8 @@ def _dots(
     label: str | None = None,
     lane: tuple[int, int] = (0, 1),
 ) -> None:
-    """Draw a dot with its interval for each row of ``data``, at the height of its group in ``order``. The models of one
-    group are spread over part i (from 0) of n equal parts of the height, with ``lane`` = (i, n)."""
+    """Draw a dot with its interval for each row of ``data``, at the height of its group in ``order``. With ``lane`` =
+    (i, n), the dots of a group are spread over the i-th (from 0) of n equal parts of SPREAD around it."""
     at, lanes = lane
     shift = SPREAD * ((at + 0.5) / lanes - 0.5)
     y = [place + shift for place in side_by_side(groups.loc[data.index], order, SPREAD / lanes)]

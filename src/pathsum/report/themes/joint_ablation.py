@@ -82,7 +82,8 @@ def share(lost: float, whole: float) -> str:
 
 
 def joint_ablation(results: Results) -> Figure | None:
-    """Draw loss drop and second-copy gain of two-layer models at every third checkpoint, under resample ablation."""
+    """Draw loss drop and second-copy gain of two-layer models at every third checkpoint: of the whole model, under
+    resample ablation of the induction heads, and under the controls. None without joint ablation."""
     cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
         return None

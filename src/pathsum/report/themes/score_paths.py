@@ -77,8 +77,8 @@ def _term(rows: list[ScorePathRow]) -> str:
 
 
 def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
-    """Name the path to the query with the largest preference, summed over paths to the key, and state this sum. If the
-    path is a single head, add the head's attention to its own position."""
+    """Name the path to the query, except position, with the largest preference, summed over paths to the key, and state
+    this sum. If the path is a single head, add the head's attention to its own position."""
     paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
     name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
     own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
@@ -89,7 +89,7 @@ def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
 
 def score_paths(results: Results) -> Figure | None:
     """Draw the preference of the best induction heads of up to MOST_CELLS models, by path to the query and path to the
-    key."""
+    key. None without such scores."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
         return None

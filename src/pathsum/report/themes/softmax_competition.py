@@ -13,7 +13,8 @@ TITLE = "Softmax competition"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show the preference that a repetition causes with one layer and, as a positive control, with two layers."""
+    """Show the preference that a repetition causes for the match and its neighbors, with one layer and, as a positive
+    control, with two layers."""
     cells = [c for n in (1, 2) for c in results.with_layers(n) if c.rows(SoftmaxCompetitionRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",))

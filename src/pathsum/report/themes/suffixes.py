@@ -90,8 +90,8 @@ def _behaviour(cells: Sequence[Cell]) -> str:
 
 
 def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """State what remains of the advantage when each set of edges is ablated, over the models that have an advantage;
-    empty without such models."""
+    """State what remains of the advantage when QUERY_EDGE, KEY_EDGE or CONTROL is ablated, over the models that have an
+    advantage, and the rise of the second copy's loss under ONE_TOKEN. Empty without such models."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
     text = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
     if not text:
@@ -189,7 +189,8 @@ def _resampled(cell: Cell, cut: str, *value: str) -> str:
 
 
 def suffixes(results: Results) -> Figure | None:
-    """Draw the attention to both followers by heads per layer, and the advantage with edges ablated."""
+    """Draw the attention to the followers of the longer and the shorter match by heads per layer, and the advantage
+    with edges ablated. None without suffix matching."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
         return None

@@ -87,7 +87,7 @@ def _correlations(s: CellSummary) -> str:
 
 def sweep(results: Results) -> Figure | None:
     """Draw onset, loss drop and prefix matching by number of heads, with a point per seed, and the share of heads with
-    each label. Only models with the most common d_head are shown. None if no model has heads."""
+    each label. Models with heads are shown only if they have the most common d_head. None if no model has heads."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None
@@ -97,8 +97,8 @@ def sweep(results: Results) -> Figure | None:
 
 
 def widths(results: Results) -> Figure | None:
-    """Draw the quantities of ``sweep`` against d_head, for models with the same n_heads · d_head. None if no two such
-    models differ in d_head."""
+    """Draw the quantities of ``sweep`` against d_head, for models with the same n_heads · d_head (the product with
+    the most values of d_head). None if no two such models differ in d_head."""
     by_width: dict[int, list[Cell]] = {}
     for c in (c for c in results.cells.values() if c.rows(HeadRow)):
         by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
@@ -167,7 +167,7 @@ def _roles(cell: Cell) -> dict[str, object]:
 
 
 def _name(r: LabelRow) -> str:
-    """Return the name of a label. Offsets of one and two tokens have the names in BACK, and all others are FIXED."""
+    """Return the name of a label. Offsets of one and two tokens have the names in BACK, and other offsets are FIXED."""
     if r.distance is None:
         return r.name
     return BACK[r.distance - 1] if r.distance in (1, 2) else FIXED

@@ -22,7 +22,7 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labeled
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the corpus, and compare its bigrams with the losses of zero-layer models and with W_U W_E."""
+    """Describe the corpus, and compare its bigrams with W_U W_E, and its bigram loss with that of zero-layer models."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 
@@ -62,8 +62,8 @@ def _table(cell: Cell) -> Table:
 
 
 def bigrams(results: Results) -> Figure | None:
-    """Draw log P(next | token) by the direct path against the corpus, for one model of each depth, and zero-layer
-    losses."""
+    """Draw log P(next | token) by the direct path against that of the corpus for the POINTS most frequent bigrams, for
+    one model of each depth, and the losses of zero-layer models. None without bigrams."""
     shown = [
         cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.rows(BigramRow)])
     ]

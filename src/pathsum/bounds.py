@@ -100,7 +100,7 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, the
         "held_out_windows": Bound(4, 10**6, "windows"),
         "windows_per_document": Bound(1, 10**6, "windows"),
         "windows": Bound(4, 10**6, "windows"),
-        "repeated_windows": Bound(2, 10**5, "windows"),
+        "repeated_windows": Bound(3, 10**5, "windows"),  # queries and keys are resampled from two other windows
         "exactness_windows": Bound(1, 10**4, "windows"),
         "top_k": Bound(1, 256, "entries"),
         "rotations": ROTATIONS,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from pathsum.bounds import BOUNDS
 from pathsum.extraction import (
     attention_sinks,
     formation,
@@ -15,6 +16,7 @@ from pathsum.extraction import (
     norm_scales,
     softmax_competition,
     sufficiency,
+    suffixes,
 )
 from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import TrainedModel, trace_trained
@@ -49,6 +51,12 @@ def test_the_seated_circuit_suffices_and_no_other_head_does() -> None:
         if r is not circuit:
             assert r.matching_share < 0.2
             assert r.gain_high < 0.3
+
+
+def test_the_fewest_windows_leave_no_window_its_own_queries_and_keys() -> None:
+    least = BOUNDS["ExtractConfig"]["repeated_windows"].least
+    for shifts in (sufficiency.SHIFTS, suffixes.SHIFTS):
+        assert {shift % least for shift in (0, *shifts.values())} == {0, *shifts.values()}
 
 
 def test_without_an_induction_head_past_the_first_layer_there_is_no_circuit() -> None:

@@ -79,7 +79,7 @@ class CorpusStatistics:
         """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it has other
         contents."""
         if not path.is_file():
-            raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
+            raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the statistics stage again")
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as f:
                 unigram = f["unigram_counts"]
@@ -90,7 +90,7 @@ class CorpusStatistics:
                 smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
         except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError, BadZipFile) as error:
             raise ValueError(
-                f"{path}: expected corpus statistics, got something else ({error}); run the tokenize stage again"
+                f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
             ) from error
         return cls(unigram, bigram, smoothing)
 

@@ -81,6 +81,14 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
         assert judge(claim("zero_layer_bigram"), spoilt).verdict == PARTLY
 
 
+@pytest.mark.parametrize(("excess", "unsure"), [(-0.05, True), (0.0, False), (0.05, True)])
+def test_a_zero_layer_loss_is_unsure_at_either_end_of_the_tolerance(excess: float, unsure: bool) -> None:
+    ends = {"bigram_excess_low": excess - 0.01, "bigram_excess_high": excess + 0.01}
+    moved = _with_summary(WORKS, "L0S0", bigram_excess_nats=excess, **ends)
+    told = "The threshold lies within the 95 % interval of L0S0." in judge(claim("zero_layer_bigram"), moved).detail
+    assert told is unsure
+
+
 def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdict_alike() -> None:
     """Guards against differences of two means that are computed on different windows."""
     moved = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=-0.2), "L0S1", bigram_excess_nats=0.01)

@@ -17,7 +17,7 @@ def _zero_layer_bigram(cell: Cell) -> Finding:
     s = cell.summary
     if s.bigram_excess_nats is None:
         return Finding(None, False, "not measured")
-    unsure = within(TOLERANCE, s.bigram_excess_low, s.bigram_excess_high)
+    unsure = any(within(bound, s.bigram_excess_low, s.bigram_excess_high) for bound in (-TOLERANCE, TOLERANCE))
     return Finding(s.bigram_excess_nats, abs(s.bigram_excess_nats) <= TOLERANCE, unsure=unsure)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import codecs
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -271,6 +272,8 @@ def test_work_in_compiled_code_can_be_interrupted_and_its_errors_arrive() -> Non
     assert tokenizing._interruptible(lambda: 7) == 7
     with pytest.raises(ValueError, match="expected text that supports"):
         tokenizing._interruptible(lambda: train_tokenizer(["ab"], TokenizerConfig(d_vocab=999, train_bytes=9_999)))
+    with pytest.raises(SystemExit):  # like the panics of compiled code, no Exception
+        tokenizing._interruptible(sys.exit)
 
 
 def test_no_file_is_read_after_a_complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,18 +88,18 @@ def _interruptible(work: Callable[[], R]) -> R:
     Compiled code does not react to an interrupt (Ctrl-C). ``work`` therefore runs in a daemon thread, and the main
     thread, which waits for it, can be interrupted.
     """
-    done: list[R | Exception] = []
+    done: list[R | BaseException] = []
 
     def run() -> None:
         try:
             done.append(work())
-        except Exception as error:
+        except BaseException as error:  # a panic of the compiled code is no Exception
             done.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join()
-    if isinstance(done[0], Exception):
+    if isinstance(done[0], BaseException):
         raise done[0]
     return done[0]
 

@@ -267,6 +267,8 @@ def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place)
         lambda: run.patch_edge(place, (1, 0), "K", run.streams[0]),
         lambda: run.patch_edge((0, 0), place, "K", run.streams[0]),
         lambda: run.force_pattern(place, run.pattern((0, 0))),
+        lambda: run.write(place, run.pattern((0, 0))),
+        lambda: run.keeps_pattern(place),
     ):
         with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from \(0, 0\)"):
             intervene()

@@ -42,7 +42,7 @@ class Run:
     Each intervention returns a new run. Interventions on different heads can be combined, one per head. Replacements
     are computed from the run without intervention (``trace``). Later patterns and norms respond, unless
     ``freeze_patterns`` freezes them. Results are computed when they are accessed, from the layer of the first replaced
-    head on. ValueError for a head that the model does not have (not checked by ``write`` and ``keeps_pattern``), and
+    head on. ValueError for a head that the model does not have, and
     for a second intervention on a head.
     """
 
@@ -170,6 +170,7 @@ class Run:
     def keeps_pattern(self, place: Place) -> bool:
         """Return whether the pattern of a head is certain to be the one without intervention; False for replaced heads.
         Computes nothing."""
+        self._require([place])
         first = min((layer for layer, _ in self.replaced), default=len(self.trace.outputs))
         return place not in self.replaced and (self.frozen or place[0] <= first)
 
@@ -245,6 +246,7 @@ class Run:
         ``x`` replaces this stream, and ``scale`` this scale. The scale does not respond to ``x``, so the result is
         linear in ``x``.
         """
+        self._require([place])
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
         read = self.model.rescale(x, self.trace.scales[layer] if scale is None else scale)

@@ -8,6 +8,8 @@ import pytest
 
 from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
+from pathsum.report.chapters import setup
+from pathsum.report.story import UNFROZEN
 from pathsum.report.themes import phase_change, references
 from tests.report.conftest import made_up_results
 
@@ -26,3 +28,21 @@ def test_two_loss_drops_are_told_apart_only_where_they_differ(n_ctx: int, two: b
     results = _with_windows(n_ctx)
     assert ("8 to 12 %" in repr(phase_change.section(results, {}))) == two
     assert ("8 to 12 %" in repr(references.section(results, {}))) == two
+
+
+@pytest.mark.parametrize(
+    ("n_ctx", "defined"),
+    [
+        ((LONG_CONTEXT - 1,) * 2, "loss at 8 to 12 % of the window minus loss in its last tenth, nats per token"),
+        ((LONG_CONTEXT,) * 2, "loss near the 50th token minus loss near the 500th, nats per token"),
+        (
+            (LONG_CONTEXT - 1, LONG_CONTEXT),
+            "loss at 8 to 12 % of the window minus loss in its last tenth or, from n_ctx = 511 on, loss near the 50th "
+            "token minus loss near the 500th, nats per token",
+        ),
+    ],
+)
+def test_the_terms_define_the_loss_drop_of_the_windows_at_hand(n_ctx: tuple[int, int], defined: str) -> None:
+    short, long = map(_with_windows, n_ctx)
+    cells = {f"{name}-{i}": cell for i, results in enumerate((short, long)) for name, cell in results.cells.items()}
+    assert f"{defined!r}" in repr(setup.chapter(dataclasses.replace(short, cells=cells), UNFROZEN))

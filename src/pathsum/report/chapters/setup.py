@@ -15,7 +15,7 @@ DROP = "in-context loss drop"
 TERMS = (
     ("prefix matching", "mean attention of a head to the token after an earlier occurrence of the current token, 0–1"),
     ("induction head", "a head with high prefix matching; it predicts that text continues as it did before"),
-    (DROP, "loss at 8 to 12 % of the window minus loss in its last tenth, nats per token"),
+    (DROP, ""),  # ``_drop``
     ("onset", "tokens seen when the best prefix matching passes half of its rise for the last time"),
     ("smeared keys", "each key is mixed with the one before it, so that one layer can do induction: a control"),
     ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
@@ -45,9 +45,19 @@ def chapter(results: Results, registered: Preregistration) -> Section:
 
 def _terms(results: Results) -> Table:
     columns = (Text("term", lambda term, _: term), Text("meaning", lambda _, text: text))
-    long = any(c.summary.n_ctx > LONG_CONTEXT for c in results.cells.values())
-    terms = dict(TERMS) | ({DROP: "loss near the 50th token minus loss near the 500th, nats per token"} if long else {})
+    terms = dict(TERMS) | {DROP: _drop({c.summary.n_ctx >= LONG_CONTEXT for c in results.cells.values()})}
     return Table.of(terms.items(), *columns, caption="", title="Terms")
+
+
+def _drop(long: set[bool]) -> str:
+    """Define the in-context loss drop for models with short windows (False), with long windows (True) or with both."""
+    kinds = (
+        "loss at 8 to 12 % of the window minus loss in its last tenth",
+        "loss near the 50th token minus loss near the 500th",
+    )
+    if len(long) > 1:
+        return f"{kinds[0]} or, from n_ctx = {LONG_CONTEXT} on, {kinds[1]}, nats per token"
+    return f"{kinds[True in long]}, nats per token"
 
 
 def _models(results: Results) -> str:

@@ -157,14 +157,10 @@ def test_large_vocabularies_give_the_same_through_sparse_tables(
 
 
 def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        FileNotFoundError, match="got no file; run the statistics stage again"
-    ):
+    with pytest.raises(FileNotFoundError, match="got no file; run the statistics stage again"):
         CorpusStatistics.load(tmp_path / "counts.npz")
     (tmp_path / "counts.npz").write_bytes(b"not an npz")
-    with pytest.raises(
-        ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"
-    ):
+    with pytest.raises(ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"):
         CorpusStatistics.load(tmp_path / "counts.npz")
     np.savez(tmp_path / "counts.npz", unigram_counts=np.arange(1000))
     whole = (tmp_path / "counts.npz").read_bytes()

@@ -29,6 +29,7 @@ from pipelines.paths import NOT_UTF_8, PARAMS, ROOT, params, read_yaml, show_hel
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
+BY_NAME = ("sweep.by_layers", "sweep.controls", "sweep.overrides", "calibrate.synthetic_models")  # names are free
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
@@ -237,7 +238,7 @@ def _unknown_key(path: str) -> str:
         known = {str(name): values for name, values in known.items()}
         if key not in known:
             groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
-            adds = f" (++{path}=… adds one)" if above.startswith(("sweep.", "calibrate.synthetic_models.")) else ""
+            adds = f" (++{path}=… adds one)" if _can_be_added(path) else ""
             inner = [
                 f"{section}.{key}" for section in known if isinstance(known[section], dict) and key in known[section]
             ]
@@ -254,6 +255,17 @@ def _unknown_key(path: str) -> str:
     if isinstance(known, dict) and known:
         return f"{path}: expected one setting of it at a time; write ++{path}.KEY=VALUE for each"
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
+
+
+def _can_be_added(path: str) -> bool:
+    """Return whether ``path`` names models or a kind of synthetic corpus of which conf/ has no settings, or one of
+    their settings."""
+    if not (named := re.fullmatch(rf"({'|'.join(map(re.escape, BY_NAME))})\.[^.]+(?:\.(.+))?", path)):
+        return False
+    settings = [params(), params()["calibrate"]]
+    for key in named[2].split(".") if named[2] else []:
+        settings = [inner[key] for inner in settings if isinstance(inner, dict) and key in inner]
+    return bool(settings)
 
 
 def _unreadable() -> Iterator[str]:

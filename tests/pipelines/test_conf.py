@@ -827,6 +827,36 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(
     )
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "calibrate.synthetic_models.skips.corpus.repeat_share=0.1",
+        "calibrate.synthetic_models.skips.train.warmup_steps=20",
+        "sweep.by_layers.1.train.tokens=5000000",
+        "sweep.controls.shuffled.train.tokens=5000000",
+    ],
+)
+def test_what_the_message_says_can_be_added_can_be(tmp_path: Path, override: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"(++{override.partition('=')[0]}=… adds one)")):
+        compose(tmp_path / "params.yaml", [override])
+    compose(tmp_path / "params.yaml", [f"++{override}"])
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "calibrate.synthetic_models.skips.corpus.zipff=1",
+        "sweep.by_layers.0.train.tokenz=5000000",
+        "sweep.controls.smeared.model.smeard_keys=true",
+        "sweep.d_heads=[8]",
+    ],
+)
+def test_a_misspelt_key_is_not_offered_to_be_added(tmp_path: Path, override: str) -> None:
+    with pytest.raises(ValueError, match=r"no such setting; (did you mean|known: )") as caught:
+        compose(tmp_path / "params.yaml", [override])
+    assert "++" not in str(caught.value)
+
+
 @pytest.mark.parametrize("times", [2, 10])
 def test_aliases_that_repeat_each_other_end_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int

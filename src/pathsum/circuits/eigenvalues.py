@@ -2,7 +2,8 @@
 
 If tokens, or groups of tokens, raise themselves through a circuit, its eigenvalues have positive real parts ("copying:
 eigenvalue analysis" in A Mathematical Framework for Transformer Circuits, AMF). An OV (output-value) matrix is not
-normal, so eigenvalues alone may overstate copying. ``diagonal_rank`` is therefore reported with them.
+normal, so eigenvalues alone may overstate copying. ``diagonal_rank`` is therefore reported with them. As in ``qk_ov``,
+the columns of ``W_E`` must first be scaled if the model has a norm.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ class FrozenClaim(Frozen):
 
 
 class Change(Frozen):
-    """One change after freezing. ``old`` and ``new`` are texts of the threshold or measure, or values of the
-    measure."""
+    """One change after freezing. ``old`` and ``new`` quote the threshold or the measure, or state measured values."""
 
     claim: str
     date: Day

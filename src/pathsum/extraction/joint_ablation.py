@@ -98,9 +98,10 @@ def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> lis
 def checkpoint_rows(
     model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
-    """Measure how much each trial reduces the in-context loss drop and the gain on repeated tokens, at one checkpoint.
+    """Measure how much of the in-context loss drop and of the gain on repeated tokens each trial removes, at one
+    checkpoint.
 
-    The reduction of the loss drop is also subtracted from that of the ablation with which the trial is compared
+    For the loss drop, also measure how much less the trial removes than the ablation that it is compared with
     (``compared``), paired by window."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(model.W_E.shape[0], generator).float()

@@ -44,7 +44,7 @@ STYLE = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as SVG and PNG, with its title, its caption and the table of numbers that it shows."""
+    """A figure as SVG and PNG, with its title, its caption and a table that has at least the numbers shown."""
 
     name: str
     title: str

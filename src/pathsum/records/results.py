@@ -59,7 +59,7 @@ class Cell:
         return next(iter(self.of_induction_head(HeadRow)), None)
 
     def formed_induction_head(self) -> HeadRow | None:
-        """Return the scores of the induction head if its prefix matching in the records is at least FORMED, otherwise
+        """Return the scores of the induction head if the prefix matching among them is at least FORMED, otherwise
         None."""
         best = self.induction_head()
         return best if best is not None and best.prefix_matching >= FORMED else None

@@ -22,14 +22,16 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pathsum.complaints import unknown
-from pathsum.config import ConfigError
+from pathsum.config import NAMED, UNREAD, ConfigError, ModelConfig, SyntheticCorpus, TrainConfig
 from pathsum.core.storage import write_whole
 from pipelines.misread import as_compared, misread
 from pipelines.paths import NOT_UTF_8, PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
-BY_NAME = ("sweep.by_layers", "sweep.controls", "sweep.overrides", "calibrate.synthetic_models")  # names are free
+BY_NAME = re.compile(  # changes of models by their name or number of layers, or of a kind of synthetic corpus
+    r"(sweep\.(?:by_layers|overrides|controls)|calibrate\.synthetic_models)\.([^.]+)(?:\.([^.]+)(?:\.([^.]+))?)?"
+)
 COMPOSED_KEY = "{}: is composed from other settings; change model, train, sweep.overrides or calibrate"
 NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 
@@ -258,14 +260,20 @@ def _unknown_key(path: str) -> str:
 
 
 def _can_be_added(path: str) -> bool:
-    """Return whether ``path`` names models or a kind of synthetic corpus of which conf/ has no settings, or one of
-    their settings."""
-    if not (named := re.fullmatch(rf"({'|'.join(map(re.escape, BY_NAME))})\.[^.]+(?:\.(.+))?", path)):
+    """Return whether the configuration allows ``path`` as a new entry of ``BY_NAME``, or as a section or a setting of
+    one."""
+    if not (named := BY_NAME.fullmatch(path)):
         return False
-    settings = [params(), params()["calibrate"]]
-    for key in named[2].split(".") if named[2] else []:
-        settings = [inner[key] for inner in settings if isinstance(inner, dict) and key in inner]
-    return bool(settings)
+    entries, name, section, key = named.groups()
+    known = {"model": {*ModelConfig.model_fields}, "train": {*TrainConfig.model_fields}}
+    if entries == "calibrate.synthetic_models":
+        known["corpus"] = {*SyntheticCorpus.model_fields}
+        known = {part: keys - {*UNREAD.get(part, ())} for part, keys in known.items()}
+    elif entries != "sweep.controls":
+        known["model"] -= {*NAMED}
+    if entries == "sweep.by_layers" and not name.isdecimal():
+        return False
+    return section is None or (section in known and (key is None or key in known[section]))
 
 
 def _unreadable() -> Iterator[str]:

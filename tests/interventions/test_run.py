@@ -269,6 +269,8 @@ def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place)
         lambda: run.force_pattern(place, run.pattern((0, 0))),
         lambda: run.write(place, run.pattern((0, 0))),
         lambda: run.keeps_pattern(place),
+        lambda: run.patched_layer(-1, {}),
+        lambda: run.patched_layer(2, {}),
     ):
         with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from \(0, 0\)"):
             intervene()

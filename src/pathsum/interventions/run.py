@@ -42,8 +42,7 @@ class Run:
     Each intervention returns a new run. Interventions on different heads can be combined, one per head. Replacements
     are computed from the run without intervention (``trace``). Later patterns and norms respond, unless
     ``freeze_patterns`` freezes them. Results are computed when they are accessed, from the layer of the first replaced
-    head on. ValueError for a head that the model does not have, and
-    for a second intervention on a head.
+    head on. ValueError for a head that the model does not have, and for a second intervention on a head.
     """
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
@@ -223,9 +222,10 @@ class Run:
 
         ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
         before the layer keeps its scale, so the effects of several edges add up in what the layer reads. Costs one pass
-        through the layer, and its queries, keys and values once more per side. ValueError for an unknown side, a head
-        that is not in an earlier layer, or a write of another shape.
+        through the layer, and its queries, keys and values once more per side. ValueError for an unknown layer or side,
+        a head that is not in an earlier layer, or a write of another shape.
         """
+        self._require([(layer, 0)])
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
         pattern = heads.pattern(q, k) if {side for side, _ in writes} & {"Q", "K"} else self.trace.patterns[layer]

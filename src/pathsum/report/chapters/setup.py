@@ -15,7 +15,7 @@ DROP = "in-context loss drop"
 TERMS = (
     ("prefix matching", "mean attention of a head to the token after an earlier occurrence of the current token, 0–1"),
     ("induction head", "a head with high prefix matching; it predicts that text continues as it did before"),
-    (DROP, ""),  # ``_drop``
+    (DROP, ""),  # defined by ``_drop``, because it depends on n_ctx
     ("onset", "tokens seen when the best prefix matching passes half of its rise for the last time"),
     ("smeared keys", "each key is mixed with the one before it, so that one layer can do induction: a control"),
     ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
@@ -57,7 +57,7 @@ def _drop(long: set[bool]) -> str:
     )
     if len(long) > 1:
         return f"{kinds[0]} or, from n_ctx = {LONG_CONTEXT} on, {kinds[1]}, nats per token"
-    return f"{kinds[True in long]}, nats per token"
+    return f"{kinds[any(long)]}, nats per token"
 
 
 def _models(results: Results) -> str:

@@ -157,7 +157,8 @@ def test_large_vocabularies_give_the_same_through_sparse_tables(
 
 
 def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="got no file; run the statistics stage again"):
+    said = "expected corpus statistics, got no file; run the statistics stage again"
+    with pytest.raises(FileNotFoundError, match=said):
         CorpusStatistics.load(tmp_path / "counts.npz")
     (tmp_path / "counts.npz").write_bytes(b"not an npz")
     with pytest.raises(ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"):

@@ -27,9 +27,9 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` can run a model with this ``config``.
+    """Return whether the page (``model.js``) supports models with this ``config``.
 
-    It can if the position scheme is in POSITIONS, the norm is RMS norm or none, and keys are not smeared."""
+    It does if the position scheme is in POSITIONS, the norm is RMS norm or none, and keys are not smeared."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 

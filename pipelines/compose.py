@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pathsum.complaints import unknown
-from pathsum.config import NAMED, UNREAD, ConfigError, ModelConfig, SyntheticCorpus, TrainConfig
+from pathsum.config import ConfigError, changeable
 from pathsum.core.storage import write_whole
 from pipelines.misread import as_compared, misread
 from pipelines.paths import NOT_UTF_8, PARAMS, ROOT, params, read_yaml, show_help, stage
@@ -265,14 +265,9 @@ def _can_be_added(path: str) -> bool:
     if not (named := BY_NAME.fullmatch(path)):
         return False
     entries, name, section, key = named.groups()
-    known = {"model": {*ModelConfig.model_fields}, "train": {*TrainConfig.model_fields}}
-    if entries == "calibrate.synthetic_models":
-        known["corpus"] = {*SyntheticCorpus.model_fields}
-        known = {part: keys - {*UNREAD.get(part, ())} for part, keys in known.items()}
-    elif entries != "sweep.controls":
-        known["model"] -= {*NAMED}
     if entries == "sweep.by_layers" and not name.isdecimal():
         return False
+    known = changeable(entries)
     return section is None or (section in known and (key is None or key in known[section]))
 
 

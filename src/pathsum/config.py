@@ -454,17 +454,14 @@ class SweepConfig(Frozen):
     def _changes_are_settings(self) -> SweepConfig:
         """Refuse changes of settings that do not exist. In ``by_layers`` and ``overrides``, also refuse changes of the
         settings that the name of a model states (``NAMED``)."""
-        known = {"model": [*ModelConfig.model_fields], "train": [*TrainConfig.model_fields]}
         named = "the name of a model states it; choose models with sweep.n_layers, n_heads, d_head and seeds"
+        known = changeable("sweep.controls")
         complaints = [
             complaint
-            for key, changes, fixed in (
-                ("by_layers", self.by_layers, NAMED),
-                ("overrides", self.overrides, NAMED),
-                ("controls", self.controls, ()),
-            )
-            for name, change in changes.items()
-            for complaint in of_change(f"{key}.{name}", change, known, dict.fromkeys(fixed, named))
+            for entries in ("by_layers", "overrides", "controls")
+            for fixed in [known["model"] - changeable(f"sweep.{entries}")["model"]]
+            for name, change in getattr(self, entries).items()
+            for complaint in of_change(f"{entries}.{name}", change, known, dict.fromkeys(fixed, named))
         ]
         if complaints:
             raise PydanticCustomError("changes", "wrong changes", {"complaints": complaints})
@@ -474,6 +471,18 @@ class SweepConfig(Frozen):
 MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # a folder, and part of a command
 GRID_NAME = re.compile(r"(L0|L[1-9]\d*H[1-9]\d*(D[1-9]\d*)?)S(0|[1-9]\d*)")  # of a model of the grid
 NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, besides its seed
+
+
+def changeable(entries: str) -> dict[str, set[str]]:
+    """Return, by section, the settings that an entry of ``entries`` may change. ``entries`` is sweep.by_layers,
+    sweep.overrides, sweep.controls or calibrate.synthetic_models."""
+    settings = {"model": {*ModelConfig.model_fields}, "train": {*TrainConfig.model_fields}}
+    if entries == "calibrate.synthetic_models":
+        settings["corpus"] = {*SyntheticCorpus.model_fields}
+        return {section: keys - UNREAD.get(section, {}).keys() for section, keys in settings.items()}
+    if entries != "sweep.controls":
+        settings["model"] -= {*NAMED}
+    return settings
 
 
 SECTIONS = (

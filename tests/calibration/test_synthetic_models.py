@@ -49,6 +49,19 @@ def test_a_synthetic_corpus_without_documents_to_train_on_is_refused() -> None:
         small_windows(config(), held_out=131 - room.TUNING)
 
 
+def test_a_rule_without_a_target_where_models_are_evaluated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loss would be NaN, and its models would count as not learned."""
+    rare = config(repeat_share=0.05)
+    copied = small_windows(rare).copied
+    first = int(copied.any(1).nonzero()[0])  # held-out document with a copy
+    assert first > 0
+    monkeypatch.setattr(room, "EVALUATED", first)
+    with pytest.raises(ValueError, match=rf"models\.small: expected words .* in the first {first} held-out .* seed 0"):
+        small_windows(rare)
+    monkeypatch.setattr(room, "EVALUATED", first + 1)
+    assert small_windows(rare).rules.keys() == {"copied"}
+
+
 def test_losses_are_those_at_the_words_that_each_rule_made() -> None:
     """Compared with −log P(word | previous word), summed by hand, of a model that knows bigrams only."""
     text = small_windows(config(**RULES))

@@ -111,8 +111,8 @@ class SyntheticModel:
 def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> SyntheticWindows:
     """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them.
 
-    Takes seconds per million words. Raises ValueError as ``synthetic_corpus`` does, or if no documents are left for
-    training.
+    Takes seconds per million words. Raises ValueError as ``synthetic_corpus`` does, if no documents are left for
+    training, or if a rule has no target in the documents on which models are evaluated.
     """
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
@@ -125,9 +125,15 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
         )
     windows = pad(text.words + 1, (1, 0), value=BOS)
     train, tuning, held_out = windows.split([len(windows) - TUNING - HELD_OUT, TUNING, HELD_OUT])
-    return SyntheticWindows(
+    made = SyntheticWindows(
         name, seed, config, truth, train, tuning, held_out, copied=text.copied[-HELD_OUT:], ruled=text.ruled[-HELD_OUT:]
     )
+    if not all(at[:EVALUATED].any() for at in made.rules.values()):
+        raise ValueError(
+            f"calibrate.synthetic_models.{name}: expected words that follow its rules in the first {EVALUATED} "
+            f"held-out documents of seed {seed}, got none; raise repeat_share, n_skip_trigrams or words_per_document"
+        )
+    return made
 
 
 def train_synthetic(

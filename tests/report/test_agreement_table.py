@@ -249,4 +249,6 @@ def test_the_chapter_on_trust_counts_heads_and_edges_by_evidence() -> None:
         " Of the 3 heads, 3 copy by weights and 1 by behavior. By ablation, the second copy needs 2, "
         "1 of them in first layers, where heads can matter without copying."
     )
-    assert trust._composing(items) == " Of the edges it needs, composition finds 1 of 2 key edges."
+    assert (
+        trust._composing(items) == " Of the edges that the second copy needs, composition scores find 1 of 2 key edges."
+    )

@@ -84,8 +84,8 @@ def attention_by_distance(results: Results) -> Figure | None:
     )
     caption = (
         "Mean attention of each head to the key at each distance, on held-out text. A peak at distance 1 marks a "
-        "previous-token head. Bold: the first-layer head of each model that attends most to the previous token; its "
-        f"mean attention to the previous token, range over models: {spans}."
+        "previous-token head. Bold: in each model, the first-layer head that attends most to the previous token. Over "
+        f"models, this head's mean attention to the previous token ranges as follows: {spans}."
     )
     return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(groups), 3.8), paint)
 

@@ -22,6 +22,7 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
         "Trained models run in the browser: type any text, then switch off a head, cut an edge between two heads, or "
         "split a prediction or an attention score into paths. “Cut the key edge” removes what the induction head's "
         "keys read from the previous-token head.",
-        "For each depth: the model with the lowest loss among those with the middle number of heads, in float16.",
+        "There is one model of each depth: among those with the middle number of heads, the one with the lowest loss. "
+        "Its weights are rounded to float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))

@@ -89,14 +89,13 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
 
 
 def _composing(items: Sequence[agreed.Judged]) -> str:
-    """State how many K- and Q-edges compose, of those that the second copy needs; empty if it needs none. Continues the
-    text of ``_copies``."""
+    """State how many K- and Q-edges compose, of those that the second copy needs; empty if it needs none."""
     parts = []
     for question in ("K-edge", "Q-edge"):
         needed = [i for i in items if i.question == question and i.weights and i.says("intervention")]
         if needed:
             parts.append(f"{sum(i.says('weights') for i in needed)} of {len(needed)} {FOR[question]}")
-    return f" Of the edges it needs, composition finds {' and '.join(parts)}." if parts else ""
+    return f" Of the edges that the second copy needs, composition scores find {' and '.join(parts)}." if parts else ""
 
 
 def _controls(results: Results) -> str:

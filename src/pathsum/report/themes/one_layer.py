@@ -80,9 +80,9 @@ def table(results: Results) -> Table:
         Column("weights and behavior", lambda _, found: f"{sum(c.shown for c in found)} of {len(found)}"),
         Column("all three", lambda _, found: _all_three(found)),
         Column("positivity (median over heads)", lambda _, found: median(c.head.copying_positivity for c in found)),
-        caption="Number of heads that copy by each kind of evidence, of those measured. In the control untrained, "
-        "heads pass only by chance. The control shuffled was trained on windows whose tokens are in random order; "
-        "copying can help there too, since the tokens of a window recur.",
+        caption="Number of heads that copy by each kind of evidence, of those measured. Heads of the control "
+        "“untrained” pass only by chance. The control “shuffled” was trained on windows whose tokens are in random "
+        "order; copying can help there too, since the tokens of a window recur.",
         csv="heads.csv",
         source="copying",
     )

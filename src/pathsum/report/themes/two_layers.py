@@ -174,8 +174,8 @@ THEME = Theme(
     }
     | {
         "composition_all_heads": DetectorText(
-            "any composition, also into unneeded heads",
-            "the same; an edge into a head that the model does not need counts as absent",
+            "any composition, into all heads",
+            "the same, but edges into heads that the model does not need are counted, too, as absent",
         ),
     },
     ("composition_q", "composition_k", "composition_v", "composition", "previous_token", "induction"),

@@ -160,7 +160,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
             error = OSError(FULL.format("to which standard output goes" if unprintable() else f"of {Path.cwd()}"))
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             error = OSError("a file would be larger than `ulimit -f` allows; raise it and run the same command again")
-        print(f"\nerror: {_escaped(_sentence(error))}", file=sys.stderr)
+        print(f"\nerror: {_escaped(message(error))}", file=sys.stderr)
         raise SystemExit(1) from error
     finally:
         os.environ.pop("PYTHONSAFEPATH", None)  # commands need this folder in their search path
@@ -191,7 +191,7 @@ def unprintable() -> bool:
     return False
 
 
-def _sentence(error: Exception) -> str:
+def message(error: Exception) -> str:
     """Return the message of an error. It says what to do about a file or package, a killed process, or low memory."""
     if isinstance(error, OSError) and error.filename and error.errno:
         return _about_file(error, Path(os.fsdecode(error.filename)))

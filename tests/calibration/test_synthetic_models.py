@@ -22,7 +22,7 @@ RULES = {"repeat_share": 0.5, "n_skip_trigrams": 5, "questions": True}
 def test_a_word_is_the_token_after_its_number_and_a_document_a_window() -> None:
     described = config(**RULES)
     text = small_windows(described, seed=3)
-    corpus = described.corpus.model_copy(update={"seed": room._number("small", 3, "text")})
+    corpus = described.corpus.model_copy(update={"seed": room.seed_from("small", 3, "text")})
     (documents,) = synthetic_text(corpus, synthetic_corpus(corpus)[1])
     windows = [[0, *(w + 1 for w in document)] for document in documents.words.tolist()]
     assert torch.cat([text.train, text.tuning, text.held_out]).tolist() == windows
@@ -67,7 +67,7 @@ def test_losses_are_those_at_the_words_that_each_rule_made() -> None:
     text = small_windows(config(**RULES))
     table = handmade.normal(torch.Generator().manual_seed(0), N_WORDS + 1, N_WORDS + 1)
     curve = Curve([], [], {"copied": [], "ruled": []})
-    room._evaluate(text, transformer(handmade.bigram(table), text.config.model), curve)
+    room.evaluate(text, transformer(handmade.bigram(table), text.config.model), curve)
     log_p = table.log_softmax(0).tolist()
     for name, marked in (("copied", text.copied), ("ruled", text.ruled)):
         by_hand = [

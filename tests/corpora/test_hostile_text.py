@@ -242,7 +242,7 @@ def test_an_empty_path_is_not_the_current_folder() -> None:
 
 def reachable(monkeypatch: pytest.MonkeyPatch, *texts: Any) -> Iterator[str]:
     stub_hub(monkeypatch, [{"text": text} for text in texts])
-    monkeypatch.setattr("pathsum.corpora.hub._unreachable", lambda: None)
+    monkeypatch.setattr("pathsum.corpora.hub.connection_error", lambda: None)
     return documents(HUB)
 
 
@@ -267,13 +267,13 @@ def test_work_in_compiled_code_can_be_interrupted_and_its_errors_arrive() -> Non
         ended.wait(60)
 
     with pytest.raises(KeyboardInterrupt):
-        tokenizing._interruptible(busy)
+        tokenizing.interruptible(busy)
     ended.set()
-    assert tokenizing._interruptible(lambda: 7) == 7
+    assert tokenizing.interruptible(lambda: 7) == 7
     with pytest.raises(ValueError, match="expected text that supports"):
-        tokenizing._interruptible(lambda: train_tokenizer(["ab"], TokenizerConfig(d_vocab=999, train_bytes=9_999)))
+        tokenizing.interruptible(lambda: train_tokenizer(["ab"], TokenizerConfig(d_vocab=999, train_bytes=9_999)))
     with pytest.raises(SystemExit):  # like the panics of compiled code, no Exception
-        tokenizing._interruptible(sys.exit)
+        tokenizing.interruptible(sys.exit)
 
 
 def test_no_file_is_read_after_a_complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

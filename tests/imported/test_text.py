@@ -184,7 +184,7 @@ def test_a_hub_that_does_not_answer_is_said_so(
         raise huggingface_hub.errors.LocalEntryNotFoundError("no entry")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    monkeypatch.setattr("pathsum.corpora.hub._unreachable", lambda: unreachable)
+    monkeypatch.setattr("pathsum.corpora.hub.connection_error", lambda: unreachable)
     with pytest.raises(ConnectionError, match=rf"no such local file, and the hub gave no answer \({why}\); check"):
         local_or_hub("owner/name", "model.safetensors")
     assert asked == [unreachable is not None]
@@ -199,5 +199,5 @@ def test_a_file_downloaded_before_needs_no_hub(monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / "models--owner--name" / "refs").mkdir()
     (tmp_path / "models--owner--name" / "refs" / "main").write_text("0123abc")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("pathsum.corpora.hub._unreachable", lambda: OSError("no network"))
+    monkeypatch.setattr("pathsum.corpora.hub.connection_error", lambda: OSError("no network"))
     assert local_or_hub("owner/name", "config.json") == stored / "config.json"

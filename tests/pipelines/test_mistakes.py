@@ -197,11 +197,11 @@ def test_a_file_or_folder_in_the_way_is_named(
         Path(in_the_way).write_text("")
     with pytest.raises(OSError, match="directory") as caught:
         Path("runs/a.json").read_bytes()
-    assert said in paths._sentence(caught.value)
+    assert said in paths.message(caught.value)
 
 
 def test_the_extra_of_a_missing_package_is_named() -> None:
-    said = paths._sentence(ModuleNotFoundError("No module named 'ray'", name="ray"))
+    said = paths.message(ModuleNotFoundError("No module named 'ray'", name="ray"))
     assert said == "expected the package ray, found none; run `pip install 'pathsum[ray]'`"
 
 

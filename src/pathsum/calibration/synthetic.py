@@ -114,7 +114,7 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
     Takes seconds per million words. Raises ValueError as ``synthetic_corpus`` does, if no documents are left for
     training, or if a rule has no target in the documents on which models are evaluated.
     """
-    corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
+    corpus = config.corpus.model_copy(update={"seed": seed_from(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
     parts = list(synthetic_text(corpus, truth))
     text = SyntheticText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
@@ -144,7 +144,7 @@ def train_synthetic(
     All models are trained together. Raises ValueError as ``make_windows`` and ``train_together`` do.
     """
     texts = [make_windows(name, rules, seed) for seed in seeds]
-    cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
+    cells = [CellConfig(seed=seed_from(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
     models = [Transformer(rules.model, len(t.words), _generator(c.seed)) for t, c in zip(texts, cells, strict=True)]
     curves = [Curve([], [], {rule: [] for rule in t.rules}) for t in texts]
 
@@ -156,7 +156,7 @@ def train_synthetic(
     def on_evaluation(step: int) -> None:
         for text, model, curve in zip(texts, models, curves, strict=True):
             curve.tokens_seen.append(step * rules.train.batch * rules.model.n_ctx)
-            _evaluate(text, model, curve)
+            evaluate(text, model, curve)
 
     train_together(models, batches, total_steps(cells[0]), rules.train, on_evaluation)
     made = zip(texts, cells, models, curves, strict=True)
@@ -185,7 +185,11 @@ def _traced(
 
 
 @torch.no_grad()
-def _evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
+def evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
+    """Add an evaluation of ``model`` to the losses and the prefix matching of ``curve``.
+
+    Losses are those at the targets of each rule in the first EVALUATED held-out documents. Prefix matching is the
+    largest of any head on 16 windows of repeated random words, and is left out without layers."""
     windows, d_vocab = text.held_out[:EVALUATED], len(text.words)
     if text.rules:
         logits = model(windows[:, :-1])
@@ -199,7 +203,7 @@ def _evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
         curve.matching.append(torch.stack(matching).max().item())
 
 
-def _number(*what: object) -> int:
+def seed_from(*what: object) -> int:
     """Return a seed below 2⁴⁸, a hash of ``what``: kind of corpus, seed and use. No two combinations share random
     numbers."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")

@@ -28,7 +28,7 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
         "corpus=hub expects the package `datasets`, which is not installed; run `pip install 'pathsum[hub]'`, or use "
         "local files with `corpus=text`",
     )
-    if error := _unreachable():
+    if error := connection_error():
         raise ConnectionError(
             f"corpus=hub expects to reach {_endpoint()} for {config.dataset}, got no answer within {HUB_TIMEOUT} s "
             f"({error}); check the network (HF_ENDPOINT names a mirror), or use local files: `corpus=text "
@@ -77,7 +77,7 @@ def local_or_hub(named: str, *wanted: str) -> Path:
         "huggingface_hub`, or give a local file",
     )
     errors: Any = importlib.import_module("huggingface_hub.errors")
-    unreachable = _unreachable()
+    unreachable = connection_error()
     options = {"etag_timeout": HUB_TIMEOUT, "local_files_only": unreachable is not None}
     try:
         found = [hub.hf_hub_download(named, file, **options) for file in wanted]
@@ -106,7 +106,7 @@ def _endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
-def _unreachable() -> OSError | None:
+def connection_error() -> OSError | None:
     """Return why the hub does not answer within HUB_TIMEOUT seconds, or None if it does. Any HTTP answer counts.
 
     The libraries themselves would try again for half a minute.

@@ -46,7 +46,7 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
             spools[part].write(json.dumps(document, ensure_ascii=False) + "\n")
             counts[part] += 1
         _require_documents(corpus, counts)
-        tokenizer = _interruptible(lambda: train_tokenizer(_spooled(spools["train"]), config))
+        tokenizer = interruptible(lambda: train_tokenizer(_spooled(spools["train"]), config))
         name = tokenizer_hash(tokenizer)
         draft = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"draft-{os.getpid()}-", dir=folder)))
         tokenizer.save(str(draft / "tokenizer.json"))
@@ -82,7 +82,7 @@ def _shown(source: Iterator[str], title: str, total: int | None = None) -> Itera
     return iter(tqdm(source, f"tokenize: {title}", total, unit=" documents", leave=False, delay=1, disable=None))
 
 
-def _interruptible(work: Callable[[], R]) -> R:
+def interruptible(work: Callable[[], R]) -> R:
     """Return the result of ``work``, or raise its exception.
 
     Compiled code does not react to an interrupt (Ctrl-C). ``work`` therefore runs in a daemon thread, and the main

@@ -23,10 +23,12 @@ from pathsum.figures.symbols import visible
 from pathsum.page.document import PAPERS, slug
 from pathsum.page.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.records.heads import HeadRow
+from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report.answer import answer
 from pathsum.report.build import tables, write_report
 from pathsum.report.story import FIRST, contents, draw_all
+from pathsum.report.themes import norm_scales
 from tests.report import synthetic
 from tests.report.conftest import exported_models, made_up_results
 
@@ -253,8 +255,7 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     cell = next(iter(results.cells.values()))
     taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000, curriculum_share=0.05))
     said = (
-        " came from the 5 % of windows that repeat most: whether and when heads form therefore depends on this "
-        "curriculum."
+        " came from the 5 % of windows that repeat most, so whether and when heads form may depend on this curriculum."
     )
     assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
     both = replace(results, cells={"a": taught, "b": cell})
@@ -310,3 +311,27 @@ def test_an_incomplete_model_names_what_is_missing(tmp_path: Path) -> None:
 )
 def test_numbers_print_plainly(value: float | None, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_the_short_answer_and_the_highest_prefix_matching_are_about_all_heads_of_one_layer() -> None:
+    """Guards against reporting only the head that was chosen on other data."""
+    results = synthetic.results()
+    assert answer(results)[0].startswith("Largely")
+    name = next(name for name, c in results.cells.items() if c.summary.n_layers == 1)
+    cell = results.cells[name]
+    *others, last = cell.rows(HeadRow)
+    found = cell.having(heads=[*others, replace(last, prefix_matching=0.31)])
+    said = answer(replace(results, cells=results.cells | {name: found}))
+    assert not said[0].startswith("Largely")
+    assert "some induction: the highest prefix matching of any head" in said[1]
+    assert "is 0.310" in said[1]
+
+
+def test_equal_loss_reductions_have_no_rank_correlation() -> None:
+    results = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
+    ((name, cell),) = results.cells.items()
+    rows = [replace(r, frozen_nats=float(i), own_nats=float(i**2)) for i, r in enumerate(cell.rows(NormScaleRow))]
+    equal = [replace(r, own_nats=0.5) for r in rows]
+    for norms, said in ((rows, "1.00"), (equal, "–")):
+        found = replace(results, cells={name: cell.having(norm_scales=norms)})
+        assert f"over the heads of a model is {said} (range" in norm_scales.section(found, {}).paragraphs[0]

@@ -40,10 +40,15 @@ def headline(results: Results) -> Figure | None:
         final_drops(right, results)
         right.set(xlabel="layers", ylabel=symbols.LOSS_DROP, title="In-context learning, after training")
 
-    lines = "Lines: models (thin) and their means (thick), on the few windows that date the onset. " if heads else ""
+    lines = (
+        "Lines: models (thin) and their means (thick), on the few windows of repeated random tokens that give the "
+        "onset. "
+        if heads
+        else ""
+    )
     caption = (
-        f"{lines}Dots: final values, on the windows of the verdicts; bars: 95 % intervals over documents."
-        f"{curriculum_caption(results) if heads else ''}"
+        f"{lines}Dots: final values of each model, on the windows of the verdicts. Bars: 95 % intervals of the loss "
+        f"drop over documents.{curriculum_caption(results) if heads else ''}"
     )
     title = "Prefix matching and in-context loss drop" if heads else "In-context loss drop"
     return picture("headline", title, caption, shown, (4.4 * (1 + heads), 4.1), paint)
@@ -76,8 +81,8 @@ def phase_change(results: Results) -> Figure | None:
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
-    windows = "means over a few windows, where levels differ from the verdicts'"
-    caption = f"A line per model; {windows}.{curriculum_caption(results)}"
+    windows = "These are not the windows of the verdicts, so levels differ."
+    caption = f"A line per model: means over a few windows. {windows}{curriculum_caption(results)}"
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
 
@@ -224,11 +229,18 @@ def gains(results: Results) -> str:
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n)]
         gains = span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
-        parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
+        parts.append(f"{layers_label(n)} {gains} (top-1 {span([s.repeat_top1 for s in known])})")
+    models = [c.summary for c in results.cells.values()]
+    above = sum(s.repeat_first_loss_nats > s.repeat_guessing_nats for s in models)
+    first = (
+        f" The loss on the first copy is above that of guessing in {above} of {plural(len(models), 'model')}, because "
+        "random tokens do not follow the statistics of the text."
+        if above
+        else ""
+    )
     return (
-        "Loss of a uniform guess among all tokens that can be drawn, minus the loss on the second copy (per token), "
-        f"with top-1 accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first "
-        "copy is above guessing, because random tokens do not follow the statistics of the text."
+        "The loss of a uniform guess among all tokens that can be sampled, minus the loss on the second copy, is (nats "
+        f"per token, range over models, with top-1 accuracy on the second copy): {'; '.join(parts)}.{first}"
     )
 
 

@@ -58,8 +58,8 @@ def mechanism_zero(results: Results) -> Figure | None:
         bars.legend(loc="lower right")
 
     caption = (
-        f"{cell.name}: the likeliest next tokens after one frequent token, in the training text and by the model "
-        "(softmax of W_U W_E)."
+        f"{cell.name}: the likeliest next tokens after one frequent token of the training text, with their "
+        "probabilities in the text and by the model (softmax of W_U W_E)."
     )
     return picture("mechanism_zero", "The direct path is a bigram table", caption, data, SIZE, paint)
 
@@ -104,10 +104,11 @@ def mechanism_one(results: Results) -> Figure | None:
     columns = ["cell", "head", "source", "destination", "out", "qk_nats", "effect_logits", "change_nats"]
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
+    chosen = " and that have letters in source and output and no newline in the destination" * bool(words)
     caption = (
-        f"{cell.name}: the confirmed skip-trigram with the largest total effect"
-        f"{', among those whose source and output are words' if words else ''}. After this source, the output follows "
-        f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
+        f"{cell.name}: of the skip-trigrams that both halves of the documents confirm{chosen}, the one with the "
+        f"largest total effect. After this source, the output follows the destination {number(top.text_lift, 1)} times "
+        "as often as it does in general."
     )
     return picture("mechanism_one", "One of a head's skip-trigrams", caption, data, SIZE, paint)
 
@@ -157,6 +158,10 @@ def mechanism_two(results: Results) -> Figure | None:
             fontsize=9.5,
         )
 
+    cutting = (
+        f"Cutting the key edge: resample ablation of what the keys of head {late} read from head {early}. “Second "
+        "copy”: rise of the loss on the second copy of repeated random tokens (nats per token)."
+    )
     numbers = {
         "cell": cell.name,
         "previous_token_head": early,
@@ -168,8 +173,8 @@ def mechanism_two(results: Results) -> Figure | None:
         "share_current_by_previous": by_content,
     }
     caption = (
-        f"The heads and numbers of {cell.name}. Cutting the key edge: resample ablation of what the keys of head "
-        f"{late} read from head {early}."
+        f"The mechanism in {cell.name}; A and B are any two tokens. “Attends to”: mean attention, 0 to 1."
+        f"{'' if cost is None else f' {cutting}'}"
     )
     title = "An induction head reads a previous-token head through its keys"
     return picture("mechanism_two", title, caption, pd.DataFrame([numbers]), (10.4, 4.3), paint)

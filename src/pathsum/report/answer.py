@@ -10,6 +10,7 @@ from pathsum.claims.formatting import millions, number, plural, span
 from pathsum.claims.one_layer import copying_heads, count
 from pathsum.claims.suffixes import uncut
 from pathsum.claims.zero_layers import TOLERANCE
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 
 TITLE = "What zero, one and two layers of attention learn"
@@ -30,9 +31,9 @@ def _short(results: Results) -> tuple[str, ...]:
     """State in one sentence what each number of layers learns. Empty unless, as far as measured, all zero-layer models
     reach the bigram model's loss, no one-layer model does induction, and all two-layer models have an onset.
     Skip-trigrams are not tested."""
-    zero, one, two = ([c.summary for c in results.with_layers(n)] for n in range(3))
+    zero, two = ([c.summary for c in results.with_layers(n)] for n in (0, 2))
     bigrams = [abs(s.bigram_excess_nats) <= TOLERANCE for s in zero if s.bigram_excess_nats is not None]
-    none = [s.prefix_matching <= NOT_FORMED for s in one if s.prefix_matching is not None]
+    none = [h.prefix_matching <= NOT_FORMED for c in results.with_layers(1) for h in c.rows(HeadRow)]
     if not (bigrams and none and two and all((*bigrams, *none, *(s.onset_tokens is not None for s in two)))):
         return ()
     return ("Largely: zero layers learn bigrams, one layer skip-trigrams, two layers induction.",)
@@ -83,13 +84,13 @@ def _one(results: Results) -> str:
     cells = results.with_layers(1)
     if not cells:
         return "No one-layer model was trained."
-    scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
+    scores = [h.prefix_matching for c in cells for h in c.rows(HeadRow)]
     none, found = max(scores, default=0) <= NOT_FORMED, [c for cell in cells for c in copying_heads(cell)]
     return (
-        f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: no head's prefix matching "
-        f"(attention to the token after an earlier copy of the current one, 0 to 1) exceeds {number(max(scores), 3)}. "
-        f"By OV eigenvalues, the paper's evidence, {count(found, 'weights')} heads copy; by behavior on repeated "
-        f"random tokens, only {sum(c.shown for c in found)} of these do."
+        f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: the highest prefix "
+        "matching of any head (mean attention to the token after an earlier copy of the current one, 0 to 1) is "
+        f"{number(max(scores), 3)}. By OV eigenvalues, the paper's evidence, {count(found, 'weights')} heads copy, "
+        f"{sum(c.shown for c in found)} of them also by behavior on repeated random tokens."
         if scores
         else "One layer: no head was measured."
     )
@@ -109,8 +110,8 @@ def _two(results: Results) -> str:
     drops = span([c.summary.in_context_loss_drop_nats for c in cells])
     return (
         f"Two layers form induction heads in {len(onsets)} of {plural(len(cells), 'model')}, after "
-        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching ends at {scores}, and within a window "
-        f"the loss falls by {drops} nats from early to late tokens{gain}."
+        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching ends at {scores}. Within a window, "
+        f"the loss falls by {drops} nats per token from early to late tokens{gain}."
     )
 
 
@@ -121,8 +122,8 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: in {longer} of {plural(len(rows), 'model')}, these heads prefer an earlier match of two tokens "
-        "to one of a single token.",
+        f"A surprise: in {longer} of {plural(len(rows), 'two-layer model')}, the induction head attends more to the "
+        "token after an earlier match of two tokens than to the token after a match of only one.",
     )
 
 
@@ -136,7 +137,7 @@ def _curriculum(results: Results) -> tuple[str, ...]:
         kinds.setdefault((summary.curriculum_tokens, summary.curriculum_share), []).append(summary.cell)
     return tuple(
         f"The first {millions(tokens)} tokens of training{_of(names, len(cells))} came from the {100 * share:g} % of "
-        "windows that repeat most: whether and when heads form therefore depends on this curriculum."
+        "windows that repeat most, so whether and when heads form may depend on this curriculum."
         for (tokens, share), names in sorted(kinds.items())
     )
 

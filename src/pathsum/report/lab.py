@@ -18,11 +18,12 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
     tokenizer = exported["tokenizer"]
     shown = {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
     models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
+    supported = " that the page supports" * (len(models) < len(results.layer_counts()))
     text = (
         "Trained models run in the browser: type any text, then switch off a head, cut an edge between two heads, or "
-        "split a prediction or an attention score into paths. “Cut the key edge” removes what the induction head's "
-        "keys read from the previous-token head.",
-        "There is one model of each depth: among those with the middle number of heads, the one with the lowest loss. "
-        "Its weights are rounded to float16.",
+        "split a prediction or an attention score into paths. The button “Cut the key edge” removes what the induction "
+        "head's keys read from the previous-token head.",
+        f"There is one model of each depth{supported}: of those with the middle number of heads, the one with the "
+        "lowest held-out loss. Its weights are rounded to float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))

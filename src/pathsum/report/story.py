@@ -25,8 +25,9 @@ from pathsum.report.themes.calibration import marked
 
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
-    "A claim is reproduced if all its models pass, partly if some do. Numbers: medians with ranges over models (not "
-    "confidence intervals). Chance: value without the effect (–: none). n: sample size per model."
+    "A claim is reproduced if all models that it concerns pass, and partly reproduced if some do. Each value is the "
+    "median over models, with their range (not a confidence interval) in parentheses. Chance: value without the effect "
+    "(–: none). n: sample size per model."
 )
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",

@@ -21,7 +21,7 @@ from pathsum.report.themes import one_layer, sufficiency
 TITLE = "What did not reproduce, and why"
 UNKNOWN = "not known"
 EDGES = (QUERY_EDGE, KEY_EDGE)
-ALL = "Every model that a claim speaks about passes."
+ALL = "Every claim that could be tested is reproduced."
 
 
 def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[ClaimCard]) -> Section:
@@ -52,15 +52,18 @@ def _copying(results: Results) -> str:
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
     return (
-        "Of all candidates that are more frequent than chance in both halves of the documents, only "
-        f"{number(base)} copy."
+        "Of all candidate skip-trigrams that are more frequent than chance in both halves of the documents, also those "
+        f"not judged here, a share of {number(base)} copies."
     )
 
 
 def _repeats(results: Results) -> str:
     two = [c.summary for c in results.with_layers(2)]
     first = span([s.repeat_first_loss_nats - s.repeat_guessing_nats for s in two])
-    return f"Random tokens are far from the training text: the first copy costs {first} nats/token more than guessing."
+    return (
+        "Random tokens are far from the training text: on the first copy, the loss is higher than that of guessing by "
+        f"{first} nats per token."
+    )
 
 
 def _partner(results: Results) -> str:
@@ -70,7 +73,8 @@ def _partner(results: Results) -> str:
         for c in cells
         if (edge := strongest_k_partner(c)) and (previous := c.previous_token_head())
     )
-    return f"In {plural(others, 'model')} another first-layer head composes more with these keys." if others else ""
+    which = f"In {plural(others, 'model')}, another first-layer head composes more with the induction head's keys."
+    return which if others else ""
 
 
 def _key_edge(results: Results) -> str:
@@ -82,8 +86,8 @@ def _key_edge(results: Results) -> str:
     back = sum(_two_back(c, r.other_early_layer, r.other_early_head) for c, r in missed)
     which = ", which attends two tokens back," if back == len(missed) else ""
     return (
-        f"In {plural(len(missed), 'model')} another first-layer head{which} matters about as much to the same keys, or "
-        "more."
+        f"In {plural(len(missed), 'model')}, cutting the edge to the same keys from another first-layer head{which} "
+        "raises the loss about as much, or more."
     )
 
 
@@ -106,7 +110,7 @@ def _two_tokens(results: Results) -> str:
         for found in rows
     )
     carried = f"In {plural(both, 'model')}, cutting these edges may also remove half or more of one-token matching."
-    unsure = f"In {plural(left, 'model')}, half or more of the advantage may be left."
+    unsure = f"In {plural(left, 'model')}, half or more of the preference for longer matches may be left."
     return " ".join([carried] * bool(both) + [unsure] * bool(left))
 
 
@@ -117,9 +121,9 @@ def _coincides(results: Results) -> str:
     if not early:
         return ""
     return (
-        f"The models that fail had {span(early)} nats of the loss drop before the phase change. On so few windows, the "
-        f"intervals of {unsure} of {len(rows)} models include {BEFORE} nats, ICL's threshold, which is for other "
-        "positions in the window."
+        f"Before the phase change, the loss drop was already {span(early)} nats in {plural(len(early), 'model')}. The "
+        f"windows are few: {BEFORE} nats lies within the 95 % interval in {unsure} of {plural(len(rows), 'model')}. "
+        "This threshold is ICL's, for other positions in the window."
     )
 
 

@@ -40,7 +40,9 @@ def _onset(results: Results, coincides: ClaimResult) -> str:
     median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
     n = len(coincides.values)
     with_it = (
-        f" By ICL's thresholds, in-context learning appears with it in {n - len(coincides.short)} of {n}." if n else ""
+        f" By ICL's thresholds, in-context learning appears at the phase change in {n - len(coincides.short)} of {n}."
+        if n
+        else ""
     )
     return (
         f"Induction heads form in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
@@ -63,7 +65,10 @@ def _undecided_order(results: Results) -> str:
         undecided += low <= last and first <= high
     if not undecided:
         return ""
-    return f" In {undecided} of {len(both)}, intervals leave open whether the loss drop rises before prefix matching."
+    return (
+        f" In {undecided} of {len(both)}, intervals leave open whether the in-context loss drop rises before or after "
+        "prefix matching."
+    )
 
 
 def _interval(change: ChangePointRow) -> tuple[int, int]:
@@ -82,8 +87,9 @@ def _bends(results: Results) -> str:
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     marks = rest == 0 and bent == len(formed)
     return (
-        f" A fit finds a steepening of the loss in {bent} of {len(formed)} models with induction, {rest} of "
-        f"{len(others)} without: {'a' if marks else 'no'} mark of the phase change."
+        f" A fit of two lines to the loss over log tokens finds a bend to a steeper slope in {bent} of "
+        f"{plural(len(formed), 'model')} with induction and in {rest} of {len(others)} without, so such a bend "
+        f"{'marks' if marks else 'does not mark'} the phase change."
     )
 
 
@@ -101,10 +107,13 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     shares = [share for share in claim.values.values() if share is not None]
     if not shares:
         return ""
-    more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
+    more = ", more than ablating as many other heads or removing random directions" * (claim.verdict == REPRODUCED)
     unsure = sum(map(undecided, results.with_layers(2)))
+    doubt = (
+        f" But in {unsure} of {plural(len(shares), 'model')}, the 95 % interval of this share includes {MOST}, the "
+        "least share needed."
+    )
     return (
-        f"Ablating all induction heads removes {span(shares)} of the in-context loss drop (the "
-        f"smaller of zero and resample){more}. But in {unsure} of {plural(len(shares), 'model')} the 95 % "
-        f"interval includes {MOST}, the share needed."
+        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (the "
+        f"smaller effect of zero and resample ablation){more}.{doubt if unsure else ''}"
     )

@@ -32,8 +32,8 @@ def chapter(results: Results, figures: Figures) -> Section:
 def _mechanism() -> str:
     return (
         "Each head adds skip-trigrams, source … destination → output: attention from the destination to an earlier "
-        "source raises the logit of an output. A head sees earlier tokens, but not what preceded them, so it cannot do "
-        "induction."
+        "source raises the logit of an output. In one layer, a key contains its own token but not the token before it, "
+        "so a head cannot do induction."
     )
 
 
@@ -46,9 +46,9 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
         return ""
     return (
         f"{len(strongest)} skip-trigrams are chosen on half of the documents: for each head, the strongest that "
-        f"are more frequent than chance. In the other half, {len(rows)} are frequent enough for a test, and "
-        f"{sum(r.confirmed for r in rows)} pass it. In each model, only {span(shares)} of these copy their source "
-        f"(triples sampled from the text: {span(base)})."
+        f"are more frequent than chance. In the other half, {len(rows)} are frequent enough for the same test, and "
+        f"{sum(r.confirmed for r in rows)} pass it. In each model, a share of {span(shares)} of these "
+        f"copies the source (of triples sampled from the text that pass it in both halves: {span(base)})."
     )
 
 
@@ -56,12 +56,14 @@ def _surprise(cells: Sequence[Cell]) -> str:
     found = [c for cell in cells for c in copying_heads(cell)]
     copying = [c for c in found if c.weights]
     behaviour, intervention = (sum(bool(getattr(c, kind)) for c in copying) for kind in ("behaviour", "intervention"))
+    start, yet = ("A surprise: by", "Yet on") if behaviour < len(copying) else ("By", "On")
     return (
-        f"A surprise: by OV eigenvalues, AMF's evidence (positivity > {COPYING}, our cut), {len(copying)} of "
-        f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
-        "token's logit significantly more often than that of another window's token, and resample ablation of "
-        f"{intervention or 'none'} significantly raises the second copy's loss. Positive "
-        "eigenvalues mean only that attention to a token raises its logit on average."
+        f"{start} OV eigenvalues, AMF's evidence (positivity > {COPYING}, our threshold), {len(copying)} of "
+        f"{plural(len(found), 'head')} copy. {yet} repeated random tokens, the output of {behaviour or 'none'} of "
+        "these raises the next token's logit significantly more often than that of another window's token. Resample "
+        f"ablation of {intervention or 'none'} raises the second copy's loss significantly, and more than removing "
+        "random directions does. A positive sum of eigenvalues means only that, on average over the vocabulary, "
+        "attention to a token raises the logit of that token."
     )
 
 
@@ -73,7 +75,8 @@ def _table(cell: Cell) -> Table:
         Text("→ output", lambda r: visible(r.out), kind="token"),
         Column("raises log P(output) by (nats)", "change_nats"),
         Column("more often than by chance (×)", "text_lift", 1),
-        caption=f"Confirmed skip-trigrams of {cell.name}, by total effect (mean effect on the logit × occurrences).",
+        caption=f"Skip-trigrams of {cell.name} that both halves of the documents confirm, with the largest total "
+        "effects (mean effect on the logit × occurrences).",
         source="skip_trigrams",
         fold=False,
     )

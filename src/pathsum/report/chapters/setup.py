@@ -13,15 +13,22 @@ TITLE = "Setup, terms and limits"
 NORMS = {"none": "no norm", "rms": "RMS norm", "layer": "layer norm"}
 DROP = "in-context loss drop"
 TERMS = (
-    ("prefix matching", "mean attention of a head to the token after an earlier occurrence of the current token, 0–1"),
+    (
+        "prefix matching",
+        "mean attention of a head to the token after an earlier occurrence of the current token, on repeated random "
+        "tokens, 0–1",
+    ),
     ("induction head", "a head with high prefix matching; it predicts that text continues as it did before"),
     (DROP, ""),  # defined by ``_drop``, because it depends on n_ctx
-    ("onset", "tokens seen when the best prefix matching passes half of its rise for the last time"),
-    ("smeared keys", "each key is mixed with the one before it, so that one layer can do induction: a control"),
-    ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
-    ("OV positivity", "Σλ / Σ|λ| of the eigenvalues λ of the full OV circuit, −1 to 1; above 0.5: copies by weights"),
-    ("value-weighted", "attention times the size of what it moves from the key"),
-    ("K-composition", "a later head's keys read an earlier head's output (K-edge, key edge); likewise Q (queries), V"),
+    ("onset", "tokens seen when the highest prefix matching of any head crosses half of its rise for the last time"),
+    ("smeared keys", "a control: each key is mixed with the one before it, so that one layer can do induction"),
+    ("QK and OV circuit", "W_QK decides where a head attends (query–key), W_OV what it then writes (output–value)"),
+    ("OV positivity", "Σλ / Σ|λ| over the eigenvalues λ of W_U W_OV W_E, −1 to 1; above 0.5, a head copies by weights"),
+    ("value-weighted", "attention weighted by the size of what the head moves from each key"),
+    (
+        "K-composition",
+        "a later head's keys read an earlier head's output (K-edge, key edge); likewise Q for queries, V for values",
+    ),
     ("ablation", "replacing a head's output: by zero, its mean, or its output on another window (resample)"),
     ("repeated random tokens", "a block of random tokens twice: bigrams cannot predict the second copy, induction can"),
     ("name of a model or head", "models: layers, heads per layer, seed; head 1.3: layer 1, head 3, counted from 0"),
@@ -32,8 +39,9 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus = results.corpus
     text = (
-        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and random tokens, and judged on other "
-        f"random tokens and up to {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents."
+        "The induction head and the previous-token head of each model are chosen on random tokens and on windows "
+        f"sampled from {corpus.tuning_documents:,} held-out documents. They are judged on other random tokens and on "
+        f"up to {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents."
     )
     return Section.of(
         TITLE,
@@ -89,7 +97,6 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, tuned recipes. Square brackets: "
-        "95 % intervals unless noted, mostly by bootstrap over documents or windows; “a to b”: range "
-        "over models."
+        f"Limits: width {widths}, one corpus, tuned recipes. Square brackets give 95 % intervals unless noted, mostly "
+        "by bootstrap over documents or windows; “a to b” is a range over models."
     )

@@ -45,11 +45,12 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak, sure = [detectors()[r.detector].name for r in rows if not trusted(r)], sum(map(certain, rows))
     text = (
-        "Detectors were tested on synthetic text with known rules. Precision and recall reach "
-        f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sure}, both intervals' lower "
-        "ends do too."
+        "Detectors were tested on models of synthetic text with known rules. Precision and recall both reach "
+        f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sure}, the lower ends of both "
+        "intervals do too."
     )
-    return f"{text} Below {TRUSTED}: {', '.join(f'“{name}”' for name in weak)}." if weak else text
+    short = f"Precision or recall does not reach {TRUSTED} for"
+    return f"{text} {short}: {', '.join(f'“{name}”' for name in weak)}." if weak else text
 
 
 def _agreement(results: Results) -> str:
@@ -57,9 +58,11 @@ def _agreement(results: Results) -> str:
     parts = [part for q in agreed.QUESTIONS if (part := _all_three(items, q))]
     if not parts:
         return ""
+    found = [item.agreed for q in agreed.QUESTIONS for item in _found(items, q)]
+    often = "agree" if all(found) else "often disagree" if 2 * sum(found) < len(found) else "sometimes disagree"
     return (
-        "Weights, behavior and intervention often disagree. Of what at least one finds, all three find "
-        f"{', '.join(parts)}.{_copies(items)}{_composing(items)}"
+        f"Three kinds of evidence, weights, behavior and intervention, {often}. Of those heads and edges that at least "
+        f"one kind finds, all three find {', '.join(parts)}.{_copies(items)}{_composing(items)}"
     )
 
 
@@ -82,9 +85,9 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
     first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("L0") for i in some)
     return (
-        f" Of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior. By ablation, the "
-        f"second copy needs {intervention}, {first} of them in first layers, where heads can matter "
-        "without copying."
+        f" Of the {plural(len(some), 'copying head')}, {weights} copy by weights and {behaviour} by behavior. Resample "
+        f"ablation of {intervention} significantly raises the loss on the second copy ({first} of them first-layer "
+        "heads of deeper models, which can matter without copying)."
     )
 
 
@@ -114,6 +117,6 @@ def _exactness(results: Results) -> str:
     if not errors:
         return ""
     return (
-        "With attention patterns and norm scales fixed, the sum over all paths equals the model's logits to "
-        f"{number(max(errors))} (relative; float64, all checkpoints)."
+        "With attention patterns and norm scales fixed, the sum over all paths equals the model's logits up to a "
+        f"relative error of {number(max(errors))} (float64, all checkpoints)."
     )

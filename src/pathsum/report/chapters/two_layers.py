@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.sufficiency import MOST
 from pathsum.claims.suffixes import CONTROL, LEFT, RIVALS, ablated, uncut
 from pathsum.claims.suffixes import of_induction_head as matches_of
 from pathsum.page.document import Section
@@ -39,15 +40,16 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
 def _mechanism(cells: Sequence[Cell]) -> str:
     found = [p for c in cells if (p := c.previous_token_head()) and c.formed_induction_head()]
     how = (
-        "In the paper's mechanism, a first-layer head attends to the previous token and outputs it. The "
-        "induction head, in the second layer, reads this output in its keys (K-composition) and the current token in "
-        "its query. It thus attends to the token after an earlier copy, and its OV circuit copies that token."
+        "In the paper's mechanism, a first-layer head attends to the previous token and outputs that token. The "
+        "induction head, in the second layer, reads this output in its keys (K-composition) and the current token "
+        "in its query. It thus attends to the token after an earlier copy of the current token, and its OV circuit "
+        "copies what it attends to."
     )
     if not found:
-        return f"{how} No such head has formed in {plural(len(cells), 'model')}."
+        return f"{how} Induction heads have formed in 0 of {plural(len(cells), 'model')}."
     return (
-        f"{how} {len(found)} of {plural(len(cells), 'model')} form both heads, with "
-        f"{span([p.previous_token for p in found])} of the first head's attention on the previous token."
+        f"{how} An induction head has formed in {len(found)} of {plural(len(cells), 'model')}. There, the best "
+        f"previous-token head gives the previous token {span([p.previous_token for p in found])} of its attention."
     )
 
 
@@ -56,18 +58,20 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            "The induction head's attention score prefers the token after the earlier copy. Of this preference, "
-            f"{span(shares)} comes from comparing the query's current token with the key's previous token."
+            "The attention score of the induction head is higher for the token after the earlier copy than for the "
+            f"average key. A share of {span(shares)} of this difference comes from comparing the query's current token "
+            "with the key's previous token."
         )
     if edge.values:
         text += (
-            f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the two heads' key edge "
-            "raises the loss on the second copy of random tokens more than cutting any other edge."
+            f" In {len(edge.values) - len(edge.short)} of {plural(len(edge.values), 'model')}, cutting the key edge "
+            "between the two heads raises the loss on the second copy of random tokens significantly more than cutting "
+            "any other edge, except key edges from the same previous-token head."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" With all other heads and edges resampled, only {span(kept)} of prefix matching is left"
-        short = f": alone, this circuit falls short in {len(alone.short)} of {len(alone.values)} models"
-        text += f"{short if alone.short else ''}."
+        text += f" With all other heads and edges resampled, a share of {span(kept)} of prefix matching is left."
+        passing = f"{len(alone.values) - len(alone.short)} of {plural(len(alone.values), 'model')}"
+        text += f" This suffices in {passing} (needed: at least {MOST}, and more than in any control)."
     return text.strip()
 
 
@@ -76,12 +80,13 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
-        "A surprise: induction heads prefer matches of two tokens. Given an earlier match of two tokens and one of a "
-        f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, the "
-        f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). "
-        f"In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, this needs two kinds of edges: from "
-        "previous-token heads to the induction head's queries, and from heads that attend two tokens back to its keys. "
-        f"Cutting either kind removes most of the preference and leaves most of one-token matching.{_control(cells)}"
+        "A surprise: induction heads prefer matches of two tokens. Where an earlier match of two tokens competes with "
+        f"one of a single token, the token after the longer match gets {span([r.longer for r in rows])} of the "
+        f"attention, and that after the shorter match {span([r.shorter for r in rows])} (uniform: "
+        f"{number(rows[0].chance, 3)}). In {len(edges.values) - len(edges.short)} of "
+        f"{plural(len(edges.values), 'model')}, cutting either of two kinds of edges removes most of this difference "
+        "and leaves most of one-token matching: edges from previous-token heads to the induction head's queries, or "
+        f"edges from heads that attend two tokens back to its keys.{_control(cells)}"
     )
 
 
@@ -89,5 +94,6 @@ def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     removed = span([1 - share for known in left for share in known])
     unclean = any(share < LEFT for known in left for share in known)
-    what = f"cutting all other heads' edges{' also' * unclean} removes {removed} of it ({plural(len(left), 'model')})"
-    return f" {'The control is not clean:' if unclean else 'As a control,'} {what}." if left else ""
+    what = f"cutting the edges from all other heads{' also' * unclean} removes a share of {removed} of the difference"
+    which = f"({plural(len(left), 'model')} with such heads)"
+    return f" {'The control is not clean:' if unclean else 'As a control,'} {what} {which}." if left else ""

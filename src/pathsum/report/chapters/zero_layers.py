@@ -30,7 +30,8 @@ def _loss(results: Results) -> str:
     cells = [c.summary for c in results.with_layers(0)]
     corpus = results.corpus
     return (
-        "Without attention, a model sees only the current token: W_U W_E can only be a table of log P(next | current). "
+        "Without attention, a model sees only the current token, so W_U W_E can only be a table of "
+        "log P(next | current). "
         f"The held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token (best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)}, unigram model {number(corpus.unigram_loss_nats, 3)})."
     )
@@ -42,8 +43,8 @@ def _retrained(registered: Preregistration) -> str:
     if not before:
         return ""
     return (
-        "Not blind: these models were retrained with another recipe after a first verdict. Excess losses before: "
-        f"{before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
+        "Not blind: these models were retrained with another recipe after a first verdict. Their losses minus that of "
+        f"the bigram model were then {before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
     )
 
 
@@ -52,9 +53,10 @@ def _surprise(results: Results) -> str:
     if not cells:
         return ""
     deep, alone = [c.summary for c in cells], [r.loss_nats for c in cells for r in c.rows(LensRow) if r.layers == 0]
-    cost = f" (loss: {span(alone)} nats)" if alone else ""
+    cost = f" Alone, W_U W_E has a loss of {span(alone)} nats per token." if alone else ""
+    start = "A surprise: also in" if all(s.bigram_correlation > s.unigram_correlation for s in deep) else "In"
     return (
-        f"A surprise: with attention heads, W_U W_E alone{cost} still correlates with bigram "
-        f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies alone: "
-        f"{span([s.unigram_correlation for s in deep])})."
+        f"{start} models with attention heads, the correlation of W_U W_E with bigram statistics is "
+        f"{span([s.bigram_correlation for s in deep])} (token frequencies alone: "
+        f"{span([s.unigram_correlation for s in deep])}).{cost}"
     )

@@ -16,7 +16,7 @@ def test_the_graph_has_every_edge_of_every_model_and_draws_the_best_model_of_eac
     assert figure is not None
     assert len(figure.data) == sum(len(c.rows(CompositionRow)) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
-    counts = "in all models: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40"
+    counts = "in all models: Q 0 and 0 of 40; K 4 and 0 of 40; V 0 and 0 of 40"
     assert f"edges below chance with the mean write included, {counts}" in figure.caption
 
 

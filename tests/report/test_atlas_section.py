@@ -40,7 +40,7 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
         for hits, lift in told
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigrams=rows)]))
-    assert "the output more probable with the source than without it for 0 of 4" in text
+    assert "what the head moves from the source makes the output more probable on average for 0 of 4 listed" in text
     assert "the judging documents confirm 1 of 3 (one head)" in text
 
 
@@ -53,7 +53,7 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
     assert "frequent enough, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "; 0.40 for all candidates; 0.016 for triples sampled from the text" in text
+    assert ", 0.40 for all candidates, and 0.016 for triples sampled from the text" in text
     assert "whatever the heads do there (n = 250). Of all candidates, passing or not, a share of 0.30 copies." in text
 
 
@@ -62,7 +62,7 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
-    assert "; – for all candidates; – for triples sampled from the text" in text
+    assert ", – for all candidates, and – for triples sampled from the text" in text
     assert "whatever the heads do there (n = 0). " in text
 
 
@@ -70,8 +70,8 @@ def test_heads_that_copy_from_afar_stand_apart() -> None:
     far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.rows(DistanceRow)]
     rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.rows(SkipTrigramRow)]
     text = " ".join(paragraphs([ONE.having(distances=far, skip_trigrams=rows)]))
-    assert "For long-range copying heads alone (1 head: copying by weights and behavior" in text
-    assert "within 8 tokens): 1.00." in text
+    assert "of long-range copying heads alone (1 head: copying by weights and behavior" in text
+    assert "within 8 tokens), the share is 1.00." in text
 
 
 def test_a_model_without_bugs_says_so() -> None:

@@ -58,3 +58,12 @@ def test_a_model_extracted_without_distances_is_still_stated() -> None:
     results = synthetic.results(layers=(2,), seeds=(0,))
     bare = {name: c.having(distances=[]) for name, c in results.cells.items()}
     assert len(section(dataclasses.replace(results, cells=bare), {}).paragraphs) == 3
+
+
+def test_a_model_without_ablated_q_edges_leaves_out_only_what_they_would_say() -> None:
+    results = synthetic.results(layers=(2,), seeds=(0,))
+    name, cell = next(iter(results.cells.items()))
+    bare = cell.having(ablations=[a for a in cell.rows(AblationRow) if a.kind != "Q"])
+    some, none = ({**results.cells, name: bare}, {name: bare})
+    assert len(section(dataclasses.replace(results, cells=some), {}).paragraphs) == 4
+    assert len(section(dataclasses.replace(results, cells=none), {}).paragraphs) == 3

@@ -34,19 +34,19 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
     """Guards against listing only edges above chance, and against printing the smallest possible p as its value."""
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
     said = two_layers.edges([cell])
-    assert "Of 4 edges of all models, 2 have a composition score above chance and 1 below it" in said[0]
+    assert "Of 4 edges of all two-layer models, 2 have a composition score above chance and 1 below it" in said[0]
     assert "1 show no difference" in said[0]
     assert (
         "2 have a score beyond those of all random rotations: their p-values are only known to be ≤ 0.00020" in said[0]
     )
-    assert "3 of 4 edges differ from it, by a median of 0.100" in said[1]
+    assert "Thus 3 of 4 edges differ from chance, by a median of 0.100" in said[1]
     assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["≤ 0.001", "0.010"]
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
     _, rule, _ = two_layers.edges([cell])
-    assert rule.startswith("The composition score of an edge is")
+    assert rule.startswith("An edge composes if its score")
     assert "1 of 3 edges compose" in rule
 
 

@@ -42,16 +42,18 @@ def logit_lens(results: Results) -> Figure | None:
         legend_of_depths(ax, dict.fromkeys(data["n_layers"]), marker="o")
 
     after = [
-        f"{layers_label(n)} "
-        + ", ".join(span(list(at["loss_nats"])) for _, at in data[data["n_layers"] == n].groupby("layers"))
+        f"with {layers_label(n)}, "
+        + ", ".join(
+            f"{span(list(at['loss_nats']))} after {k}" for k, at in data[data["n_layers"] == n].groupby("layers")
+        )
         for n in results.layer_counts()
     ]
     caption = (
-        "Held-out loss (nats per token) when the residual stream after 0, 1, … layers is unembedded directly, range "
-        f"over models: {'; '.join(after)}. Each line is a model; bars are 95 % bootstrap intervals over documents. The "
-        "losses of the unigram and the bigram model (dashed) are means over more windows. Where the loss after an "
-        "early layer exceeds that of the bigram model, the stream at this layer does not yet predict well through the "
-        "unembedding. It may still contain information that only later layers use."
+        "Held-out loss (nats per token) when the residual stream after 0, 1, … layers is unembedded through the final "
+        f"norm. Ranges over models: {'; '.join(after)}. Each line is a model; bars are 95 % bootstrap intervals over "
+        "documents. The losses of the unigram and the bigram model (dashed) are means over more windows. Where the "
+        "loss after an early layer exceeds that of the bigram model, the stream at this layer does not yet predict "
+        "well through the unembedding. It may still contain information that only later layers use."
     )
     return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 

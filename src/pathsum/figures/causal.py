@@ -53,7 +53,8 @@ def ablations(results: Results) -> Figure | None:
         "Rise of the loss when the output of one head is replaced and later layers are recomputed; a negative value "
         "means that the loss falls. Shaded: the first-layer head that attends most to the previous token, and the head "
         "with the highest prefix matching. Where these two heads do induction, ablating either should raise the loss "
-        f"on the second copy. Bars: 95 % bootstrap intervals on {windows} windows of each kind."
+        f"on the second copy. Bars: 95 % bootstrap intervals, on {windows} windows of held-out text and as many of "
+        "repeated random tokens."
     )
     if len(cells) > len(shown):
         caption += f" The figure shows the first {len(shown)} of {len(cells)} models; the CSV contains all."

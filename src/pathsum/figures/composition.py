@@ -41,7 +41,7 @@ def composition(results: Results) -> Figure | None:
                 _graph(ax, cell, kind, strongest)
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
-    counts = ", ".join(
+    counts = "; ".join(
         f"{k} {int(part['composes'].sum())} and {int(part['below_chance'].sum())} of {len(part)}"
         for k in KINDS
         for part in [data[data["kind"] == k]]
@@ -51,9 +51,10 @@ def composition(results: Results) -> Figure | None:
         "computed without the early head's mean write. Filled: the first-layer head that attends most to the previous "
         "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
         "Pale edges have such a score above chance, but do not compose (rule in the text). Other edges are not drawn. "
-        f"Edges that compose, and edges below chance with the mean write included, in all models: {counts}. In AMF's "
-        "diagram, the clearest edges lead from one previous-token head to keys of second-layer heads. The figure "
-        "shows, for each number of layers and heads, the model with the lowest held-out loss; the CSV has all models."
+        "Numbers of edges that compose and of edges below chance with the mean write included, in all models: "
+        f"{counts}. In AMF's diagram, the clearest edges lead from one previous-token head to keys of second-layer "
+        "heads. The figure shows the model with the lowest held-out loss for each number of layers and heads (at most "
+        f"{MOST_CELLS} models); the CSV has all models."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))

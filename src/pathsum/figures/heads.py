@@ -44,15 +44,15 @@ def eigenvalues(results: Results) -> Figure | None:
             _plane(ax, cell, head)
 
     share = [
-        f"{layers_label(n)} {sum(p > COPYING for p in part)} of {len(part)}"
+        f"{sum(p > COPYING for p in part)} of {len(part)} in models with {layers_label(n)}"
         for n in results.layer_counts()
         if len(part := data.loc[data["layers"] == n, "positivity"])
     ]
     caption = (
-        f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed line, our cut) "
-        f"copy by AMF's statistic: {'; '.join(share)}. AMF: 10 of 12 heads of a one-layer model. The next table shows "
-        "how many also copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane, of the "
-        "head with the highest positivity for each number of layers."
+        f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed, our threshold) "
+        f"copy by AMF's statistic: {'; '.join(share)}. In AMF, 10 of 12 heads of a one-layer model do. The next table "
+        "shows how many also copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane and "
+        "relative to the largest, of the head with the highest positivity for each number of layers."
     )
     size = (4.4 * (1 + len(shown)), 4.0)
     return picture("eigenvalues", "Copying heads by their OV eigenvalues", caption, data, size, paint)
@@ -78,14 +78,14 @@ def attention_by_distance(results: Results) -> Figure | None:
             ax.set_title(group)
 
     spans = "; ".join(
-        f"{layers_label(n)} {span(scores)}"
+        f"{span(scores)} with {layers_label(n)}"
         for n in results.layer_counts()
         if (scores := [h.previous_token for c in results.with_layers(n) if (h := c.previous_token_head()) is not None])
     )
     caption = (
         "Mean attention of each head to the key at each distance, on held-out text. A peak at distance 1 marks a "
         "previous-token head. Bold: in each model, the first-layer head that attends most to the previous token. Over "
-        f"models, this head's mean attention to the previous token ranges as follows: {spans}."
+        f"models, this head's mean attention to the previous token is {spans}."
     )
     return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(groups), 3.8), paint)
 

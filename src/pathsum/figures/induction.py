@@ -62,13 +62,17 @@ def induction_corner(results: Results) -> Figure | None:
         ax.legend(title="prefix\nmatching\n(0..1)", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
 
     strong = data["prefix_matching"] >= FORMED
+    whole = "; for heads marked “–” in the CSV, through the strongest first-layer previous-token head" * bool(
+        (data["pair"] == "–").any()
+    )
     corner = (data["matching_positivity"] > COPYING) & (data["copying_positivity"] > COPYING)
     inside, outside, n_strong = (int(some.sum()) for some in (strong & corner, ~strong & corner, strong))
     caption = (
-        f"Each point is a head after the first layer. Both positivities exceed {COPYING} in the shaded corner. Of "
-        f"{plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, {inside} {'lies' if inside == 1 else 'lie'} in "
-        f"this corner; of the {len(data) - n_strong} others, {outside}. Matching is computed on one pair of paths per "
-        "head, one to the query (q) and one to the key (k): the pair that contributes most to the head's preference "
-        "for the token after the earlier occurrence. M is the product of the OV matrices along a path."
+        f"Each point is a head after the first layer. In the shaded corner, both eigenvalue positivities exceed "
+        f"{COPYING}. Of {plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, {inside} "
+        f"{'lies' if inside == 1 else 'lie'} in this corner; of the {len(data) - n_strong} others, {outside}. Matching "
+        "is computed on one pair of paths per head, one to the query (q) and one to the key (k): the pair that "
+        "contributes most to the head's preference for the token after the earlier occurrence of the current one, on "
+        f"repeated random tokens{whole}. M is the product of the OV matrices along a path."
     )
     return picture("induction_corner", "Matching and copying by weights", caption, data, (6.6, 5.2), paint)

@@ -20,15 +20,16 @@ TITLE = "Ablation of heads, edges and paths"
 Place = tuple[int, int]  # layer, head
 ORDERS = ("direct path", "single heads", "virtual heads")
 METHOD = (
-    "The output of a head is replaced by zero (zero ablation), by its mean over windows (mean ablation), or by its "
-    "output on another window (resample ablation). Everything after the head is recomputed. The control subtracts a "
-    "randomly rotated copy of the head's output. An edge is ablated by path patching: only the part of the later "
-    "head's queries, keys or values that comes from the earlier head changes, at the norm scale of the intact model. "
-    "The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or V).",
+    "The output of a head is replaced by zero (zero ablation), by its mean over windows at the same position (mean "
+    "ablation), or by its output on another window (resample ablation). Everything after the head is recomputed. The "
+    "control subtracts a randomly rotated copy of the head's output. An edge is ablated by path patching: only the "
+    "part of the later head's queries, keys or values that comes from the earlier head changes, at the norm scale of "
+    "the intact model. The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or "
+    "V).",
     "The last table sums the paths order by order, with attention patterns fixed: the direct path, then paths through "
-    "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: the norm's scale "
-    "is computed from the paths added so far. “Scales frozen”: the norm's scale is that of the whole model; the terms "
-    "then add up exactly, but a term much smaller than the rest of the residual stream has little effect. The order "
+    "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: each norm's scale "
+    "is computed from the paths added so far. “Scales frozen”: each norm's scale is that of the whole model. The "
+    "logits then add up exactly, but terms much smaller than the whole residual stream have little effect. The order "
     "counts the heads on a path; the section “Attention scores and losses by content” splits the same sum by how many "
     "heads moved a token's content to another position.",
 )
@@ -46,8 +47,9 @@ def section(results: Results, figures: Figures) -> Section:
 def _contrasts(cells: Sequence[Cell]) -> str:
     """Compare the K-edge from the previous-token head to the induction head with the strongest other edge."""
     found = [
-        f"{c.name} {interval(r.difference_nats, r.low, r.high)} ({head_label(r.other_early_layer, r.other_early_head)} "
-        f"→ {head_label(r.other_layer, r.other_head)}, {r.other_kind})"
+        f"{c.name}: {interval(r.difference_nats, r.low, r.high)} "
+        f"({head_label(r.other_early_layer, r.other_early_head)} → {head_label(r.other_layer, r.other_head)}, "
+        f"{r.other_kind})"
         for c in cells
         for r in c.rows(EdgeContrastRow)
         if r.method == "resample"
@@ -56,10 +58,11 @@ def _contrasts(cells: Sequence[Cell]) -> str:
         return ""
     return (
         "The K-edge from the previous-token head to the induction head is compared with the strongest other edge "
-        "(K-edges of the previous-token head excluded): rise of the loss on the second copy without the K-edge, minus "
-        "the rise without the other edge (nats per token, resample ablation, paired by window). A value above 0 means "
-        "that the K-edge matters more. The two heads were chosen on other data, but the other edge on the same "
-        f"windows, which can only lower the difference. Round brackets name the other edge: {'; '.join(found)}."
+        "(K-edges of the previous-token head excluded). The difference is the rise of the loss on the second copy when "
+        "the K-edge is cut, minus the rise when the other edge is cut (nats per token, resample ablation, paired by "
+        "window). A value above 0 means that the K-edge matters more. The two heads were chosen on other data, but the "
+        "other edge on the same windows, which can only lower the difference. Differences, with the other edge in "
+        f"round brackets: {'; '.join(found)}."
     )
 
 
@@ -68,20 +71,20 @@ def _current_token(cells: Sequence[Cell]) -> str:
     position."""
     shares = []
     for cell in cells:
-        edge = max(_resampled(cell, "Q"), key=lambda a: a.second_copy_nats)
-        early = (edge.early_layer, edge.early_head, 0)
-        shares += [d.attention for d in cell.rows(DistanceRow) if (d.layer, d.head, d.distance) == early]
+        if edge := _strongest(cell, "Q").get("resample"):
+            early = (edge.early_layer, edge.early_head, 0)
+            shares += [d.attention for d in cell.rows(DistanceRow) if (d.layer, d.head, d.distance) == early]
     if not shares:
         return ""
     shown = span([round(share, 3) for share in shares])  # attention below 0.0005 is as good as none
     meaning = (
         "A head with a share near 1 passes the current token on, so a virtual head through it acts like a single head."
         if max(shares) > 0.5
-        else "The query thus gets mostly other tokens from it."
+        else "Through this edge, the query thus gets mostly other tokens."
     )
     return (
-        f"The early head of the strongest Q-edge gives {shown} of its attention to the current token (range over "
-        f"models). {meaning}"
+        "The early head of each model's strongest Q-edge (by resample ablation, table below) gives "
+        f"{shown} of its attention to the current token (range over models). {meaning}"
     )
 
 
@@ -154,9 +157,9 @@ def edges(cells: Sequence[Cell]) -> Table:
         Column("rise of the held-out loss (nats)", lambda _, __, by: signed(by["resample"].loss_nats)),
         Column("change of prefix matching", lambda _, __, by: signed(by["resample"].prefix_matching)),
         caption="For each kind of edge (K, Q, V), the edge whose resample ablation raises the loss on the second copy "
-        "most: the rise by ablation method (nats per token, 95 % intervals). Last three columns, under resample "
-        "ablation: the median rise over the other edges of this kind, and the change of the held-out loss and of the "
-        "best prefix matching.",
+        "most, and this rise by ablation method (nats per token, 95 % intervals). Last three columns, under resample "
+        "ablation: the median rise over the other edges of this kind; then, for the edge itself, the change of the "
+        "held-out loss and of the best head's prefix matching.",
         csv="ablations.csv",
     )
 
@@ -171,10 +174,11 @@ def terms(cells: Sequence[Cell]) -> Table:
         Column("own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
         Column("scales frozen (nats)", ("added_nats", "added_low", "added_high")),
         Column("removed last (nats)", ("removed_nats", "removed_low", "removed_high")),
-        caption="Loss reduction by each order of paths (nats per token, held-out text): the fall of the loss when the "
-        "order is added to the lower orders, starting from log d_vocab, and the rise when the order is removed from "
-        "the whole sum. 95 % intervals over documents. In AMF's term importance analysis, virtual heads reduce the "
-        "loss least. The CSV also has each layer and each head.",
+        caption="Loss reduction by each order of paths (nats per token, held-out text). Own scale and scales frozen: "
+        "the fall of the loss when the order is added to the lower orders, starting from log d_vocab. Removed last: "
+        "the rise when the order is removed from the whole sum (scales frozen). 95 % intervals over documents. In "
+        "AMF's term importance analysis, virtual heads reduce the loss least. The CSV also has each layer and each "
+        "head.",
         csv="terms.csv",
     )
 

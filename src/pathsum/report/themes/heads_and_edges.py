@@ -12,8 +12,8 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Heads and what they read"
 TEXT = (
-    "Click a head or edge. Line width: composition score above chance. Orange: cutting it significantly raises the "
-    "loss on repeated random tokens. In the paper's model, the clearest edges lead from one previous-token head to "
+    "Click a head or edge. Line width: composition score above chance. Orange: cutting the edge significantly raises "
+    "the loss on repeated random tokens. In the paper's model, the clearest edges lead from one previous-token head to "
     "keys."
 )
 

@@ -9,13 +9,18 @@ from pathsum.claims.formatting import layers_label, plural, span
 from pathsum.claims.one_layer import Copying, copying_heads, count
 from pathsum.figures.heads import eigenvalues
 from pathsum.page.document import Column, Section, Table, Text
-from pathsum.records.heads import COPYING
+from pathsum.records.heads import COPYING, HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.agreement import KINDS
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 from pathsum.report.themes import skip_trigrams
 
 TITLE = "One layer"
+CONTROLS = {  # notes on controls, by name
+    "untrained": " Heads of the control “untrained” pass only by chance.",
+    "shuffled": " The control “shuffled” was trained on windows whose tokens are in random order; copying can help "
+    "there too, since the tokens of a window recur.",
+}
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -28,12 +33,13 @@ def section(results: Results, figures: Figures) -> Section:
 def _text(cells: Sequence[Cell]) -> str:
     if not cells:
         return "This sweep has no one-layer model."
-    best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
+    best = span([max(h.prefix_matching for h in rows) for c in cells if (rows := c.rows(HeadRow))], 3)
     return (
         "Each head of a one-layer model adds a table of skip-trigrams, source … destination → out: attention from a "
         "destination token to an earlier source token raises the logit of an output token. A head sees which tokens "
-        "came before, but not what preceded them. It therefore cannot do induction, that is, attend to the token after "
-        f"an earlier occurrence of the current token: the best prefix-matching score is {best} (range over models)."
+        "came before, but not what preceded each of them. It therefore cannot do induction, that is, attend to the "
+        "token after an earlier occurrence of the current token. The highest prefix matching of any head is "
+        f"{best} (mean attention, 0 to 1; range over models)."
     )
 
 
@@ -53,18 +59,22 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     found = [c for cell in cells for c in copying_heads(cell)]
     if not found:
         return ()
-    by_weights = [c for c in found if c.weights]
-    top1 = span([c.head.copying_top1 for c in by_weights])
+    top1 = [c.head.copying_top1 for c in found if c.weights]
+    most = (
+        f". In the heads that copy by weights, a share of {span(top1)} of the tokens raise their own logit most (range "
+        "over heads)"
+        if top1
+        else ""
+    )
     return (
         f"{counts(cells)}; {sum(c.shown for c in found)} of {plural(len(found), 'head')} copy by weights and behavior. "
         "By weights (AMF's evidence): the OV circuit W_U W_OV W_E has mostly positive eigenvalues. Attention to a "
-        "token then raises the token's own logit on average, but may raise other logits more: in the heads that copy "
-        f"by weights, a share of {top1} of the tokens raise their own logit most (range over heads).",
+        f"token then raises the token's own logit on average, but may raise other logits more{most}.",
         "By behavior: on repeated random tokens (a block given twice), the head's output raises the logit of the next "
-        "token: the 95 % interval of the mean sign of this effect lies above the mean sign for another window's "
-        "tokens. By intervention: resample ablation of the head raises the loss on the second copy of the block (95 % "
-        "interval above 0 and above that of the control). If several heads copy, others can compensate when one is "
-        "ablated.",
+        "token of the second copy. The 95 % interval of the mean sign of this effect must lie above the mean sign for "
+        "another window's tokens. By intervention: resample ablation of the head raises the loss on the second copy. "
+        "The 95 % interval of this rise must lie above 0 and above that of a control, which subtracts a randomly "
+        "rotated copy of the head's output. If several heads copy, the others can compensate when one is ablated.",
     )
 
 
@@ -79,10 +89,10 @@ def table(results: Results) -> Table:
         *(Column(KINDS[kind], lambda _, found, kind=kind: count(found, kind)) for kind in KINDS),
         Column("weights and behavior", lambda _, found: f"{sum(c.shown for c in found)} of {len(found)}"),
         Column("all three", lambda _, found: _all_three(found)),
-        Column("positivity (median over heads)", lambda _, found: median(c.head.copying_positivity for c in found)),
-        caption="Number of heads that copy by each kind of evidence, of those measured. Heads of the control "
-        "“untrained” pass only by chance. The control “shuffled” was trained on windows whose tokens are in random "
-        "order; copying can help there too, since the tokens of a window recur.",
+        Column("OV positivity (median over heads)", lambda _, found: median(c.head.copying_positivity for c in found)),
+        caption="Number of heads that copy by each kind of evidence, of those measured (grid: the models of the "
+        "report; control: see the section “Controls”)."
+        + "".join(note for name, note in CONTROLS.items() if name in results.controls),
         csv="heads.csv",
         source="copying",
     )

@@ -29,18 +29,20 @@ def section(results: Results, figures: Figures) -> Section:
         return Section(TITLE, ("This sweep has no induction head after the first layer whose scores can be split.",))
     worst = max(r.exactness for c in cells for r in c.rows(ScorePathRow))
     method = (
-        "With the attention patterns and norm scales of earlier layers fixed, the score of a query and a key is a sum "
-        "over pairs of paths, one to the query and one to the key. Each path is direct or goes through earlier heads: "
-        "a pair is called direct, Q (only the path to the query goes through heads), K (only the path to the key) or "
-        "Q&K (both). Position is a separate term. For every head after the first layer, the log-softmax of the "
-        f"sum reproduces the log of the model's own attention up to a relative error of {number(worst)} (float64, "
-        "held-out text)."
+        "This section shows which paths produce the attention of induction heads. With the attention patterns of "
+        "earlier layers and all norm scales fixed, the attention score of a query and a key is a sum over pairs of "
+        "paths, one to the query and one to the key. Each path is direct or goes through earlier heads. A pair is "
+        "called direct if both paths are, Q if only the path to the query goes through heads, K if only the path to "
+        "the key does, and Q&K if both do. Position is a separate term. For every head after the first layer, the "
+        "log-softmax of the sum reproduces the log of the model's own attention up to a relative error of "
+        f"{number(worst)} (float64, held-out text)."
     )
     kinds = (
         "In AMF's minimal induction head, the query reads the embedding and the key reads a previous-token head: this "
         "is K-composition. If queries come through a first-layer head that attends to its own position, that head "
         "carries the current token in place of the embedding; the pair then counts as Q&K but acts like K. The next "
-        "section groups the same sums by content, which does not depend on the heads that carry it."
+        "section groups the same sums by content, that is, by how many tokens back it comes from, whichever heads "
+        "carry it."
     )
     return Section(TITLE, (method, kinds), (*drawn(figures, "score_paths"), terms(cells)))
 
@@ -58,8 +60,9 @@ def terms(cells: Sequence[Cell]) -> Table:
         Text("strongest path to the query", lambda c, rows, _: _carrier(c, rows)),
         caption="Preference of the best induction head for the token after the earlier occurrence of the current "
         "token, on repeated random tokens (nats above the mean over keys), by term; in brackets the term's share of "
-        "the variance of scores over keys. Then the part with keys that come through the previous-token head. Last: "
-        "the path to the query with the largest sum over key paths; if it goes through a head, “itself” is this head's "
+        "the variance of scores over keys. Next to last column: the previous-token head, and the part with keys that "
+        "come through it (nats). Last: the path to the query with the largest sum over key paths; if this path is a "
+        "single head, “itself” is this head's "
         f"attention to its own position on held-out text. Standard errors over windows: at most {number(error)} nats "
         "per pair.",
         csv="score_paths.csv",
@@ -102,7 +105,7 @@ def score_paths(results: Results) -> Figure | None:
         "path to the query (row) and a path to the key (column). In the top row the query reads the embedding: the "
         f"first square is the direct pair, the others are K-composition{' (except position)' if positions else ''}. "
         f"Box: keys that come through the previous-token head, {span(keys)} nats of {span(everything)} nats in all "
-        f"squares.{'' if positions else ' The bias by distance is left out.'}"
+        f"squares (ranges over models).{'' if positions else ' The bias by distance is left out.'}"
     )
     title = "Scores of induction heads by pairs of paths"
     return preferences("score_paths", title, caption, rows, cells[:MOST_CELLS], _mark, (3.4, 3.9))

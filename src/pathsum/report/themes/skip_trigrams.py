@@ -18,13 +18,14 @@ BUGS = 8  # rows of the table of skip-trigram bugs
 NEAR = 8  # tokens back; a long-range head has less than half of its attention within them
 
 METHOD = (
-    "How the atlas, a list of skip-trigrams, is made. Half of the held-out documents are the choosing documents. In "
-    "some windows of these, the effect of each skip-trigram on the logit of its output is summed over the places where "
-    "it occurs. The skip-trigrams of each head with the largest sums are candidates. A sum can also be large because "
-    "the head raises common tokens, whatever the source. The atlas therefore lists the candidates that the choosing "
-    "documents contain more often than chance: after the source, the output follows the destination more often than "
-    "overall, by more than three standard errors. Attention patterns and norm scales are fixed; with one layer this is "
-    "exact. Neither the first position nor the destination itself counts as a source."
+    "How the atlas, a list of skip-trigrams, is made. Half of the held-out documents that serve the verdicts are the "
+    "choosing documents. In some windows of these, the effect of each skip-trigram on the logit of its output is "
+    "summed over the places where it occurs. The skip-trigrams of each head with the largest sums are candidates. A "
+    "sum can also be large because the head raises common tokens, whatever the source. The atlas therefore lists, for "
+    "each head, the strongest candidates that the choosing documents contain more often than chance: after the source, "
+    "the output follows the destination more often than overall, by more than three standard errors. Effects are "
+    "measured with attention patterns and norm scales fixed; with one layer they are exact. Neither the first position "
+    "(BOS, the beginning-of-sequence token) nor the destination itself counts as a source."
 )
 NAMES = (
     HEAD,
@@ -46,18 +47,19 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     if not bugs:
         return (
             *text,
-            "No skip-trigram bug was found: no crossed skip-trigram that raises the loss is frequent enough to judge "
-            "and no more frequent than chance.",
+            "No skip-trigram bug was found. A bug would combine the source and destination of one skip-trigram of a "
+            "head with the output of another that has the same source, raise the loss, and be frequent enough to judge "
+            "but no more frequent than chance.",
         )
     prices = span([b.price_nats for b in bugs], 3)
     return (
         *text,
         "Skip-trigram bugs. A head's attention depends on source and destination, but its output on the source alone. "
         "If, after one source, a head raises out 1 at destination 1 and out 2 at destination 2, it also raises out 1 "
-        "at destination 2 and out 2 at destination 1. Such a crossed skip-trigram is a bug if the text has it no more "
-        "often than chance and it raises the loss where its output does not follow; the mean rise there is its price. "
-        f"The bugs of each head that cost most in total (price × places), {len(bugs)} in all, have prices of {prices} "
-        "nats. Averaged over all places of source and destination, "
+        "at destination 2 and out 2 at destination 1. Such a crossed skip-trigram is a bug if the judging documents "
+        "contain it no more often than chance and it raises the loss where its output does not follow. The mean rise "
+        "there is its price. The bugs of each head that cost most in total (price × number of these places; "
+        f"{len(bugs)} are listed) have prices of {prices} nats. Averaged over all places of source and destination, "
         f"{_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
     )
 
@@ -69,15 +71,15 @@ def _copying(cells: Sequence[Cell]) -> str:
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     text = (
         "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. It passes "
-        f"both tests if both halves contain it more often than chance. Of those that pass, the share that copies is "
-        f"{shares} for the listed (range over models)"
+        "both tests if both halves of the documents contain it more often than chance. Of the skip-trigrams that pass, "
+        f"the share that copies is {shares} for the listed ones (range over models)"
     )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
         n = span([t.base_passing for t in tallies], 0)
         text += (
-            f"; {number(passing_share(tallies))} for all candidates; {span(base, 3)} for triples sampled from the "
+            f", {number(passing_share(tallies))} for all candidates, and {span(base, 3)} for triples sampled from the "
             f"text, whatever the heads do there (n = {n}). Of all candidates, passing or not, a share of "
             f"{number(before)} copies"
         )
@@ -89,8 +91,9 @@ def _copying(cells: Sequence[Cell]) -> str:
     if far:
         alone = span([sum(f) / len(f) for f in far if f])
         text += (
-            f". For long-range copying heads alone ({plural(len(far), 'head')}: copying by weights and behavior, less "
-            f"than half of the attention within {NEAR} tokens): {alone}"
+            f". Among the listed ones that pass, of long-range copying heads alone ({plural(len(far), 'head')}: "
+            f"copying by weights and behavior, less than half of the attention within {NEAR} tokens), the share is "
+            f"{alone}"
         )
     return f"{text}."
 
@@ -123,8 +126,8 @@ def _confirmed(cells: Sequence[Cell]) -> str:
             f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
         )
     return (
-        f"{text}. The model itself finds the output more probable with the source than without it for {helped} listed "
-        "skip-trigrams (choosing documents)."
+        f"{text}. By the model itself, what the head moves from the source makes the output more probable on average "
+        f"for {helped} listed skip-trigrams (choosing documents)."
     )
 
 
@@ -157,12 +160,13 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("change in log P (nats)", "change_nats"),
         LIFT,
         caption=f"Atlas of {best.name}, the one-layer model with the lowest held-out loss: for each head, the "
-        "skip-trigrams with the largest summed effect that occur more often than chance in the choosing documents. "
-        "Effect: on the logit of the output, above the mean over outputs; change in log P: log-probability of the "
-        "output with the source minus without it (both are means over places). Lift: how many times as often as "
-        "overall the output follows the destination if the source stands before it; in brackets, places where the "
-        "output follows, of places with the source (judging documents; –: too few). The CSV has every head of every "
-        "model.",
+        f"{ENTRIES_A_HEAD} skip-trigrams with the largest summed effect that occur more often than chance in the "
+        "choosing documents. Places: number of its occurrences in some windows of these. Effect: on the logit of "
+        "the output, above the mean over outputs; change in log P: log-probability of the output with minus without "
+        "what the head moves from the source (both are means over places). Lift: how many times as often as overall "
+        "the output follows the destination if the source stands before it; in brackets, places where the output "
+        "follows, of places with source and destination (judging documents; –: too few). The CSV has every head of "
+        "every model.",
         csv="skip_trigrams.csv",
     )
     bugs = Table.of(
@@ -176,7 +180,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         caption=f"Skip-trigram bugs of {best.name} that raise the loss most in total: price × places where "
         "another token follows. Price: mean rise of the loss at these places, due to the head's effect on the logit of "
         "the output. On balance: the mean rise over all places, those where the output follows included. QK and "
-        "OV: entries of the head's query–key and output–value circuits. Lift: as in the table above.",
+        "OV: entries of the head's query–key and output–value circuits, above the mean over keys and over outputs. "
+        "Lift: as in the table above.",
         csv="skip_trigram_bugs.csv",
     )
     return (atlas, bugs) if bugs.rows else (atlas,)

@@ -22,8 +22,9 @@ def section(results: Results, _: Figures) -> Section:
     method = (
         "A circuit that is necessary need not be sufficient. Here only the circuit is kept: the keys of the induction "
         "head read the previous-token head, and its queries and values read the token embedding. All else that it "
-        "reads, and the outputs of all other heads, come from other windows (for queries, from other windows than for "
-        "keys). The controls keep the edge of another first-layer head, or no edge."
+        "reads comes from other windows (for queries, from other windows than for keys), and so does all that other "
+        "heads add to the logits. Position biases, norm scales and the direct path to the logits stay as they are. The "
+        "controls keep the K-edge from another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 

@@ -13,18 +13,23 @@ from pathsum.figures.induction import induction_corner
 from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.composition import COMPOSES, FALSE_COMPOSITION, SIGNIFICANT, CompositionRow
 from pathsum.records.heads import HeadRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import FORMED, Cell, Results
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Two layers"
 MANY = 0.5  # if at least this share of edges differs from chance, a difference says little about a single edge
+SCORE = (
+    "An edge is a pair of an earlier head and a reader (queries, keys or values) of a later head. Its composition "
+    "score is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which the later head reads (Q: "
+    "W_QKᵀ, K: W_QK, V: W_OV). Chance comes from the random-rotation null, which rotates one of the two heads at "
+    "random and keeps the singular values of both."
+)
 RULE = (
-    "The composition score of an edge is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which "
-    "the later head reads (Q: W_QKᵀ, K: W_QK, V: W_OV). An edge composes if its score, computed without the direction "
-    "of the early head's mean write, meets three conditions: it exceeds chance; its one-sided Benjamini–Hochberg q is "
-    f"< {FALSE_COMPOSITION}; and the score times the size of the early head is at least {COMPOSES} times chance. "
-    "The size is the standard deviation of what the early head writes on held-out text, divided by the root mean "
-    "square of the standard deviations of all parts that the later layer reads (the embedding and each earlier head)."
+    "An edge composes if its score, computed without the direction of the early head's mean write, meets three "
+    f"conditions: it exceeds chance; its one-sided Benjamini–Hochberg q is < {FALSE_COMPOSITION}; and the score times "
+    f"the size of the early head is at least {COMPOSES} times chance. The size is the standard deviation of what the "
+    "early head writes on held-out text, divided by the root mean square of the standard deviations of all parts that "
+    "the later layer reads (the embedding and each earlier head)."
 )
 
 
@@ -45,12 +50,12 @@ def _mechanism(cells: Sequence[Cell]) -> str:
         "of the current token, and copies it."
     )
     if not found:
-        return f"{needs} An induction head has formed in none of {len(cells)} models."
+        return f"{needs} No induction head (prefix matching ≥ {FORMED}) has formed in any of {len(cells)} models."
     return (
-        f"{needs} An induction head has formed in {len(found)} of {len(cells)} models: the previous-token head gives "
-        f"{span([p.previous_token for p, _ in found])} of its attention to the previous token, and the induction head "
-        f"gives {span([i.prefix_matching for _, i in found])} to the token after the earlier occurrence (prefix "
-        "matching)."
+        f"{needs} An induction head (prefix matching ≥ {FORMED}) has formed in {len(found)} of {len(cells)} models. "
+        f"There, the previous-token head gives {span([p.previous_token for p, _ in found])} of its attention to the "
+        f"previous token, and the induction head gives {span([i.prefix_matching for _, i in found])} to the token "
+        "after the earlier occurrence (ranges over models)."
     )
 
 
@@ -61,11 +66,10 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         return ()
     above, differ = sum(e.above for e in edges), [e for e in edges if e.above or e.below]
     counts = (
-        "An edge is a pair of an earlier head and a reader (queries, keys or values) of a later head. Of "
-        f"{plural(len(edges), 'edge')} of all models, {above} have a composition score above chance and "
-        f"{len(differ) - above} below it (Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} show no "
-        "difference. A score below chance means that the later head reads less of what the earlier head writes "
-        "than of random directions."
+        f"{SCORE} Of {plural(len(edges), 'edge')} of all two-layer models, {above} have a composition score above "
+        f"chance and {len(differ) - above} below it (Benjamini–Hochberg, q < {SIGNIFICANT}); "
+        f"{len(edges) - len(differ)} show no difference. A score below chance means that the later head reads less of "
+        "what the earlier head writes than of random directions."
     )
     if bounds := [e.p_floor for e in differ if e.at_floor]:
         counts += (
@@ -76,18 +80,17 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     if len(differ) >= MANY * len(edges):
         distance = statistics.median(abs(e.value - e.chance) for e in differ)
         null = (
-            "Chance comes from the random-rotation null, which rotates one of the two heads at random and keeps the "
-            f"singular values of both. {len(differ)} of {len(edges)} edges differ from it, by a median of "
-            f"{number(distance, 3)}. This is expected if trained heads share a few directions of the residual stream "
-            "or avoid those of other heads. A difference from chance then shows only that two heads are not "
-            "independent. Which edges form a circuit must be judged by the size of the excess and by interventions."
+            f"Thus {len(differ)} of {len(edges)} edges differ from chance, by a median of {number(distance, 3)}. This "
+            "is expected if trained heads share a few directions of the residual stream or avoid those of other heads. "
+            "A difference from chance then shows only that two heads are not independent. Which edges form a circuit "
+            "must be judged by the size of the excess and by interventions."
         )
     rule = f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose."
     tuned = (
         "The rule was tuned on synthetic corpora, with models of two heads per layer. The section “Precision and "
         "recall of the detectors” shows how well it finds the edges on which other models of such corpora rely. Its "
-        "precision is lower if edges into heads that a model does not need count as false: many have high scores. The "
-        "rule has not been calibrated for models with more heads."
+        "precision is lower if edges into heads that a model does not need count as false positives, since many of "
+        "these have high scores. The rule has not been calibrated for models with more heads."
     )
     return tuple(text for text in (counts, null, rule, tuned) if text)
 
@@ -103,9 +106,10 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Text("induction head", lambda *row: _label(row[-1])),
         Column("prefix matching", lambda *row: row[-1] and row[-1].prefix_matching),
         Column("K-composition above chance (chance)", _key_edge),
-        caption="The heads of the induction mechanism: the first-layer head that attends most to the previous token, "
-        "the head with the best prefix matching (its chance level is in the section “What each head does”), and the "
-        "K-composition score of this pair, without the early head's mean write, minus chance.",
+        caption="The heads of the induction mechanism, chosen on other data: the first-layer head that attends most to "
+        "the previous token, the head with the best prefix matching (its chance level is in the section “What each "
+        "head does”), and the K-composition score of this pair, without the early head's mean write, minus chance "
+        "(chance in brackets).",
         source="mechanism",
     )
     composing = Table.of(

@@ -45,9 +45,9 @@ def _clusters(cells: Sequence[Cell]) -> str:
         "Token clusters. An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that "
         "the head maps onto itself. The matrix is not normal, so the tokens with the largest weights in an eigenvector "
         f"need not raise each other's logits. Of {plural(len(found), 'leading eigenvector')}, "
-        f"{sum(_beyond(r) >= BEYOND for r in found)} are clusters of tokens that do: their cohesion (defined at the "
-        f"table) is at least {BEYOND} standard deviations above its mean for the same head with randomly rotated "
-        "writes."
+        f"{sum(_beyond(r) >= BEYOND for r in found)} have tokens that do. These form a cluster: their cohesion "
+        f"(defined at the table) is at least {BEYOND} standard deviations above its mean for the same head with "
+        "randomly rotated writes."
     )
 
 

@@ -32,11 +32,11 @@ def _text(results: Results) -> tuple[str, ...]:
     about = (
         f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a {corpus.d_vocab:,}-token "
         f"vocabulary. Of its held-out documents, {corpus.tuning_documents:,} are used for evaluation during training "
-        f"and for choosing heads; the other {corpus.verdict_documents:,} are kept for the verdicts, which use up to "
-        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} of these documents, and no document "
-        f"supplies more than {number(100 * corpus.largest_document, 2)} % of the windows. On these windows a unigram "
-        f"model has a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
-        f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
+        f"and for choosing heads. The other {corpus.verdict_documents:,} are kept for the verdicts. These use up to "
+        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} of the documents; no document supplies "
+        f"more than {number(100 * corpus.largest_document, 2)} % of the windows. On these windows a unigram model has "
+        f"a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
+        f"{number(corpus.bigram_loss_nats, 3)} (smoothing, chosen on the other documents: {corpus.bigram_smoothing})."
     )
     model = (
         "With zero layers, the logits are W_U W_E applied to the current token, so the model can only be a bigram "
@@ -55,8 +55,8 @@ def _table(cell: Cell) -> Table:
         Column("count", "count"),
         Column("corpus log P (nats)", "corpus_log_prob_nats"),
         Column("W_U W_E log P (nats)", "model_log_prob_nats"),
-        caption="The most frequent bigrams of the corpus: log-probability of the next token in the corpus and by the "
-        f"direct path of {cell.name}.",
+        caption="The most frequent bigrams of the training text: count, and log-probability of the next token in the "
+        f"corpus (from smoothed counts) and by the direct path of {cell.name}.",
         csv="bigrams.csv",
     )
 
@@ -82,21 +82,22 @@ def bigrams(results: Results) -> Figure | None:
             _bars(axes[-1], results, zero)
 
     fits = "; ".join(
-        f"{c.name} {number(c.summary.bigram_correlation)} (unigram {number(c.summary.unigram_correlation)}, partial "
-        f"{number(c.summary.bigram_partial_correlation)})"
+        f"{number(c.summary.bigram_correlation)} for {c.name} (unigram {number(c.summary.unigram_correlation)}, "
+        f"partial {number(c.summary.bigram_partial_correlation)})"
         for c in shown
     )
     caption = (
-        "Dots: bigrams; on the diagonal, the direct path W_U W_E gives one its probability in the corpus. Correlation "
-        "of the two log-probabilities over all pairs, weighted by frequency (unigram: the same for log P(next) alone; "
-        f"partial: given the unigram, 0 for a unigram model): {fits}."
+        "Each dot is a frequent bigram. On the diagonal, its probability by the direct path W_U W_E equals that in the "
+        "corpus. Correlation of the two log-probabilities over all bigrams of the training text, weighted by frequency "
+        "(unigram: with log P(next) in place of the direct path; partial: given log P(next), 0 for a unigram model): "
+        f"{fits}."
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
         worst = number(max(map(abs, excess)), 3)
         caption += (
-            f" The loss of the zero-layer models differs from that of the best bigram model by at most {worst} nats "
-            "per token."
+            f" Right: held-out loss. That of the zero-layer models differs from that of the best bigram model by at "
+            f"most {worst} nats per token."
         )
     return picture(
         "bigrams",

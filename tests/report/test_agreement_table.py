@@ -162,7 +162,7 @@ def test_edges_are_stated_by_kind_and_a_kind_is_confirmed_where_most_of_it_is_ne
     assert told.startswith(
         "Prediction of the second copy needs 1 of 1 K-edge that composes and 0 of 8 that do not; 0 of 1 Q-edge that "
         "composes and 0 of 8 that do not; 0 of 9 V-edges that compose and 0 of 0 that do not. Of the edges "
-        "that compose, intervention confirms most of the K-edges, none of the Q-edges and V-edges. A composition"
+        "that compose, intervention confirms most of the K-edges, and none of the Q-edges and V-edges. A composition"
     )
 
 
@@ -246,8 +246,8 @@ def test_the_chapter_on_trust_counts_heads_and_edges_by_evidence() -> None:
         item(2, "K-edge", "L0H2 → L1H0", True, True, False),
     ]
     assert trust._copies(items) == (
-        " Of the 3 heads, 3 copy by weights and 1 by behavior. By ablation, the second copy needs 2, "
-        "1 of them in first layers, where heads can matter without copying."
+        " Of the 3 copying heads, 3 copy by weights and 1 by behavior. Resample ablation of 2 significantly raises "
+        "the loss on the second copy (1 of them first-layer heads of deeper models, which can matter without copying)."
     )
     assert (
         trust._composing(items) == " Of the edges that the second copy needs, composition scores find 1 of 2 key edges."

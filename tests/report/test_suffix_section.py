@@ -29,10 +29,16 @@ WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effect() -> None:
     method, behaviour, edges, others = section(only(WORKS), {}).paragraphs
     assert "these sequences were not used to choose it" in method
-    assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour
+    assert (
+        "prefers the longer match in 1 of 1 model (95 % interval of the difference of attention above 0)" in behaviour
+    )
+    assert "It gives 0.70 of its attention" in behaviour
     assert "With three tokens against two, the head prefers the longer match in 0 of 1" in behaviour
-    assert "Without previous token → queries: 0.05 of the advantage and 1.00 of the attention remain; the loss" in edges
-    assert "Without other heads → queries and keys (control): 1.00 of the advantage" in edges
+    assert (
+        "Without the edges from previous-token heads to the queries, 0.05 of the advantage and 1.00 of the attention "
+        "remain, and the loss" in edges
+    )
+    assert "Without the edges from all other heads to queries and keys (control), 1.00 of the advantage" in edges
     assert "raises the loss on the second copy by 0.80 nats per token" in others
 
 
@@ -49,8 +55,11 @@ def test_the_advantage_is_told_by_the_number_of_heads() -> None:
         return cell.having(suffix_cuts=[dataclasses.replace(r, advantage=advantage) for r in cell.rows(SuffixCutRow)])
 
     told = section(only(of(2, 0.2), of(4, 0.4)), {}).paragraphs[-1]
-    assert told == "The advantage by heads per layer: 0.20 with 2 heads, 0.40 with 4 heads (median over models)."
-    assert "by heads per layer" not in section(only(of(2, 0.2)), {}).paragraphs[-1]
+    assert told == (
+        "The median advantage over models by number of heads per layer, without ablation: 0.20 with 2 heads, 0.40 with "
+        "4 heads."
+    )
+    assert "of heads per layer" not in section(only(of(2, 0.2)), {}).paragraphs[-1]
 
 
 @pytest.mark.parametrize("change", [{"left": 0.9, "left_low": 0.8, "left_high": 1.0}, {"alone_left_low": 0.4}])

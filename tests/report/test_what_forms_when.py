@@ -35,8 +35,9 @@ def test_the_section_tells_the_order_and_which_losses_bend() -> None:
     assert "previous-token head earlier in 4 of 4 models (−0.70 M tokens)" in told.paragraphs[1]
     assert "in-context loss drop earlier in 0 of 4 models (0.10 M tokens)" in told.paragraphs[1]
     assert "In 0 of 4 models, the K-composition" in told.paragraphs[2]
-    assert "to a steeper slope in 0 of 4 models with a rise of prefix matching" in told.paragraphs[3]
-    bends = "in 2 of 6 models (at 4.0 M tokens; 0 in at least 95 % of bootstrap samples) without one. This is a"
+    assert told.paragraphs[3].startswith("With a rise of prefix matching, the fit")
+    assert "to a steeper slope in 0 of 4 models; without such a rise, in 2 of 6 models (at" in told.paragraphs[3]
+    bends = "in 2 of 6 models (at 4.0 M tokens; 0 of them in at least 95 % of bootstrap samples). This is a"
     assert f"{bends} negative result" in told.paragraphs[3]
 
 
@@ -78,7 +79,7 @@ def test_the_chapter_says_where_intervals_do_not_order_loss_drop_and_matching() 
         return learning.chapter(results, {}, judged).paragraphs[0]
 
     date = next(r for r in WORKS.cells["L2H2S0"].rows(ChangePointRow) if r.quantity == "prefix_matching").tokens_seen
-    others = "intervals leave open whether the loss drop rises before prefix matching."
+    others = "intervals leave open whether the in-context loss drop rises before or after prefix matching."
     assert f"In 4 of 4, {others}" in told(date - 500_000, date + 500_000)
     assert f"In 1 of 4, {others}" in told(date + 5_000_000, date + 6_000_000)
     assert f"In 4 of 4, {others}" in told(None, None)  # between the same two evaluations
@@ -99,14 +100,14 @@ def test_the_figure_draws_every_change_of_two_layer_models() -> None:
 
 def test_an_order_is_stated_only_where_an_evaluation_lies_between() -> None:
     cell = synthetic.results(heads=(2,), seeds=(0,)).cells["L2H2S0"]
-    assert sequence(cell) == "previous-token head with key edge with prefix matching"
+    assert sequence(cell) == "previous-token head together with key edge together with prefix matching"
     apart = [
         dataclasses.replace(c, low=c.tokens_seen - 10_000, high=c.tokens_seen + 10_000)
         for c in cell.rows(ChangePointRow)
     ]
     found = sequence(cell.having(changes=apart))
-    assert found == "previous-token head before key edge before prefix matching"
+    assert found == "previous-token head, then key edge, then prefix matching"
     last = dataclasses.replace(apart[0], tokens_seen=9_000_000, low=8_000_000, high=9_000_001)
     found = sequence(cell.having(changes=[last, *apart[1:]]))
-    assert found == "key edge before prefix matching before previous-token head"
+    assert found == "key edge, then prefix matching, then previous-token head"
     assert sequence(cell.having(changes=[])) == ""

@@ -31,20 +31,23 @@ METHOD = (
     "weights and intervention were fixed before any agreement was counted; the composition rule was tuned on synthetic "
     "corpora. The thresholds for behavior were fixed after models of this kind had been seen.",
     f"Evidence from weights. A head copies if the eigenvalue positivity of its OV circuit exceeds {COPYING}. A head "
-    "after the first layer does induction if the positivity of its OV circuit and that of its QK matching both exceed "
-    f"{COPYING}. A first-layer head counts as a previous-token head if it K-composes with the best induction head, "
-    "provided that one has formed; the weights alone do not show to which positions a head attends. An edge counts if "
-    "it composes (rule in the section “Two layers”).",
-    "Evidence from behavior. A head copies if the 95 % interval of its copying score lies above chance. A head does "
+    "after the first layer does induction if the positivity of its OV circuit and that of its QK matching (with the "
+    f"first-layer head that attends most to the previous token) both exceed {COPYING}. A first-layer head counts as a "
+    "previous-token head if it K-composes with the best induction head, provided that one has formed; the weights "
+    "alone do not show to which positions a head attends. An edge counts if it composes (rule in the section “Two "
+    "layers”).",
+    "Evidence from behavior. A head copies if, on the second copy of repeated random tokens, it raises the next "
+    "token's logit more often than that of another window's token (95 % interval above chance). A head does "
     "induction, or is a previous-token head, if it has that label in the section “What each head does”. A K-edge "
-    "counts if the early head has the label previous token or two tokens back and the late head the label induction. A "
-    "Q-edge counts if the early head attends to its own position or to the previous token and the late head has the "
-    "label induction. V-edges have no behavioral test.",
+    "counts if the early head has the label previous token or two tokens back and the late head the label induction. "
+    "A Q-edge counts if the early head attends to its own position or to the previous token and the late head has "
+    "the label induction. V-edges have no behavioral test.",
     "Evidence from intervention: the rise of the loss on the second copy of repeated random tokens under resample "
     "ablation. A head counts as needed if the 95 % interval of this rise lies above 0 and above that of its control "
     f"(subtracting a randomly rotated output); an edge, if the interval lies above {NEEDED} nats per token.",
-    "Evidence from weights is not from weights alone: the induction head with which a previous-token head must "
-    "K-compose is chosen by prefix matching, and edges are judged by what heads write on held-out text. "
+    "Evidence from weights does not come from weights alone. The previous-token head of QK matching is chosen by its "
+    "attention, and the induction head with which a previous-token head must K-compose by its prefix matching. Edges "
+    "are judged also by what heads write on held-out text. "
     "Intervention tests a single task, prediction of the second copy. A head or edge that this task does not need may "
     "be needed for another task, and one that it needs may work by a mechanism other than the one in question.",
 )
@@ -83,7 +86,7 @@ def _edges(items: Sequence[Judged]) -> str:
     text = f"Prediction of the second copy needs {'; '.join(counts)}."
     found = [f"{share} of the {' and '.join(kinds)}" for share, kinds in confirmed.items() if kinds]
     if found:
-        text += f" Of the edges that compose, intervention confirms {', '.join(found)}."
+        text += f" Of the edges that compose, intervention confirms {', and '.join(found)}."
     if confirmed["at most half"] or confirmed["none"]:
         text += (
             " A composition score can also be high because two heads share directions of the residual stream that this "
@@ -184,10 +187,11 @@ def _named(items: Sequence[Judged]) -> Table:
         Text("yes by weights, no by intervention", lambda _, some: _widest(some, "weights", "intervention")),
         Text("yes by intervention, no by weights", lambda _, some: _widest(some, "intervention", "weights")),
         caption="All say yes: heads and edges with yes from all measured evidence. Last columns: the largest "
-        "disagreements among edges (with one layer, among heads). Yes by weights, no by intervention: the score that "
-        "most exceeds chance (of heads, the positivity that most exceeds its threshold). Yes by intervention, no by "
-        "weights: the largest rise of the loss on the second copy (the head that most exceeds its control). Scores "
-        "here include the mean write, which the rule leaves out, so a “no” can lie above chance.",
+        "disagreements among edges (with one layer, among heads). Yes by weights, no by intervention: the edge whose "
+        "composition score most exceeds chance (the head whose positivity most exceeds its threshold). Yes by "
+        "intervention, no by weights: the edge with the largest rise of the loss on the second copy (the head whose "
+        "rise most exceeds its control). Composition scores here include the mean write, which the composition rule "
+        "leaves out. An edge that does not compose can therefore have a score above chance.",
         csv="agreement.csv",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import head_label, plural
+from pathsum.claims.formatting import head_label, plural, span
 from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.results import Cell, Results
@@ -22,11 +22,12 @@ def section(results: Results, _: Figures) -> Section:
     sinks = sum(r.attention_low > SINK for r in heads)
     needing = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
-        "An attention sink is a token that receives attention from heads that have nothing to move; the candidate here "
+        "An attention sink is a token that receives attention from heads that have nothing to move. The candidate here "
         f"is the first token of the window, the beginning-of-sequence (BOS) token. In {sinks} "
-        f"of {plural(len(heads), 'head')}, the 95 % interval of the attention to it lies above {SINK}. In {needing} "
-        "heads, masking the BOS token, so that the other keys take its share, raises the held-out loss more than "
-        "masking the second token of the window (the control) does (95 % intervals that do not overlap)."
+        f"of {plural(len(heads), 'head')}, the 95 % interval of the attention to it lies above {SINK} (uniform causal "
+        f"attention: {span([r.chance for r in heads], 3)}). In {plural(needing, 'head')}, masking the BOS token raises "
+        "the held-out loss more than masking the second token of the window, the control (95 % intervals that do not "
+        "overlap). Masking is done in one head at a time; the other keys take the share of the masked one."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
@@ -43,9 +44,9 @@ def _table(cells: list[Cell]) -> Table:
         Column("second token masked (nats per token)", ("control_nats", "control_low", "control_high")),
         caption="Importance of the BOS token for the head of each model that attends to it most, and for each layer as "
         "a whole. Attention: mean attention to BOS on held-out text (0 to 1), next to that of uniform causal "
-        "attention. Last three columns: rise of the held-out loss when the value of BOS is set to zero, when BOS is "
-        "masked so that the other keys take its share, and when the second token is masked in the same way. The CSV "
-        "has every head.",
+        "attention. Last three columns: rise of the held-out loss (every second position) when the value of BOS is "
+        "set to zero, when BOS is masked so that the other keys take its share, and when the second token is masked in "
+        "the same way, in this head alone or in all heads of the layer. The CSV has every head.",
         csv="attention_sinks.csv",
     )
 

@@ -28,11 +28,11 @@ def section(results: Results, figures: Figures) -> Section:
     left_out = max(r.not_learned for r in rows)
     corpora = (
         "Each detector was tested on models trained on synthetic corpora with known structure, the ground truth. The "
-        "corpora are independent: each has its own rules, text and model. The intervals allow for units of one corpus "
-        f"being alike. {plural(left_out, 'model')} had not learned the rules of the text, judged by the held-out loss, "
-        f"and {'is' if left_out == 1 else 'are'} left out. Corpora without such rules and untrained models contain no "
-        "positives. Precision is the share of found units that are present in the ground truth. Recall is the share of "
-        "present units that are found."
+        "corpora are independent: each has its own rules, text and model. The intervals allow for the likeness of "
+        f"units of one corpus. {plural(left_out, 'model')} had not learned the rules of the text, judged by the "
+        f"held-out loss, and {'is' if left_out == 1 else 'are'} left out. Untrained models and corpora without the "
+        "rule in question contain no positives. Precision is the share of found units that are present in the ground "
+        "truth. Recall is the share of present units that are found."
     )
     composition = (
         "Composition is judged on all twelve edges of each model with two layers of two heads. Intervention decides "
@@ -102,8 +102,8 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
         Column("units found", lambda r: str(r.found)),
         Column("precision (95 %)", _precision),
         Column("recall (95 %)", _recall),
-        caption="Each detector on synthetic corpora. Units are the heads, edges or table entries that it judges. "
-        "Precision and recall with 95 % intervals.",
+        caption="Each detector on synthetic corpora. Units are the token pairs, skip-trigrams, heads, edges or models "
+        "that it judges. Precision and recall with 95 % intervals.",
         csv="calibration.csv",
     )
 

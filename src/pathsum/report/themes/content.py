@@ -39,16 +39,18 @@ def section(results: Results, figures: Figures) -> Section:
     grid = [share for name, share in shares.items() if name in results.cells]
     others = "".join(f"; control {c.name}: {number(shares[c.name])}" for c in small if c.name in shares)
     balanced = (
-        f"The direct path has {span(grid)} of the power of the residual stream after the first layer "
+        "The name of a path misleads most where the embedding is small compared with what heads write. Here the "
+        f"embedding, the direct path, has {span(grid)} of the power of the residual stream after the first layer "
         f"(squared norms after normalization, held-out text, range over models{others})."
     )
     method = (
         "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "
-        "nothing. This section therefore splits the same sums by content, that is, by the token that is read, "
-        "whichever heads are on the path. Attention patterns and norm scales are fixed, and each pattern is split into "
-        "its diagonal and the rest. Content is grouped in two ways: by hops, the number of heads at which it changed "
-        "position, and by offset, the number of tokens back from which it comes. Both splits reproduce the logits and "
-        f"the scores up to a relative error of {number(max(errors))} (float64)."
+        "nothing. This section therefore splits logits and attention scores by content, that is, by the token that is "
+        "read, whichever heads are on the path. Attention patterns and norm scales are fixed. Each pattern is split "
+        "into its diagonal, where content stays in place, and all other entries, where it moves. Content is grouped in "
+        "two ways: by hops, the number of heads at which it changed position, and by offset, the number of tokens back "
+        "from which it comes. Both splits reproduce the logits and the scores up to a relative error of "
+        f"{number(max(errors))} (float64)."
     )
     shown = drawn(figures, "content_scores")
     tables = (scores(deep), orders(deep), matching_pairs(deep), balance(models))
@@ -63,8 +65,9 @@ def _small(small: Sequence[Cell]) -> str:
     return (
         f"In {names} the embedding starts small and stays small compared with what the first layer writes. First-layer "
         "heads that attend to their own position can then carry the current token in place of the embedding, and the "
-        "names of paths mislead: Q&K-composition may read only the current token, and a virtual head may move content "
-        "only once. Split by content, this control can be compared with the grid."
+        "names of paths mislead. In Q&K-composition, the query may then contain only the current token, and a virtual "
+        f"head may move content only once. Split by content, {'these controls' if small[1:] else 'this control'} can "
+        "be compared with the grid."
     )
 
 
@@ -98,9 +101,10 @@ def orders(models: Sequence[Cell]) -> Table:
         Column("by heads: own scale (nats)", lambda _, __, by_heads, ___: by_heads and by_heads.own_scale_nats),
         Column("by hops: own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
         Column("by hops: scales frozen (nats)", ("added_nats", "added_low", "added_high")),
-        caption="Fall of the held-out loss (nats per token) as paths through 0, 1, … heads are added, and as content "
-        "that changed position at 0, 1, … heads (hops) is added. Attention patterns are fixed. Own scale: norms of the "
-        "terms added so far; scales frozen: norms of the whole model. The CSV also has the split by offset.",
+        caption="Fall of the held-out loss (nats per token) as paths through 0, 1, … heads are added in this order, "
+        "and likewise content that changed position at 0, 1, … heads (hops). Before any are added, all logits are 0: a "
+        "uniform guess. Attention patterns are fixed. Own scale: norms of the terms added so far; scales frozen: norms "
+        "of the whole model. The CSV also has the split by offset.",
         csv="content.csv",
         source="content_loss_reduction",
     )

@@ -24,7 +24,11 @@ KINDS = {  # a sentence for the report, and whether induction must form
         "previous-token head.",
         True,
     ),
-    "shuffled": ("A model trained on windows whose tokens are in random order has nothing to match.", False),
+    "shuffled": (
+        "Where the tokens of each window are in random order, it does not help to know what followed an earlier copy, "
+        "so a model trained on such windows should form no induction.",
+        False,
+    ),
     "untrained": ("An untrained model has learned nothing.", False),
 }
 
@@ -34,8 +38,10 @@ def section(results: Results, figures: Figures) -> Section:
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    first = (
-        "Controls are models outside the grid. For some of them, it is known in advance whether induction should form."
+    first = "Controls are models outside the grid. " + (
+        "For some of them, it is known in advance whether induction should form."
+        if kinds
+        else "For none of them is it known in advance whether induction should form."
     )
     text = " ".join([first, *(KINDS[kind][0] for kind in kinds)])
     table = Table.of(
@@ -48,7 +54,8 @@ def section(results: Results, figures: Figures) -> Section:
         Column("in-context loss drop (nats)", "summary.in_context_loss_drop_nats"),
         Column("tokens", lambda c: millions(c.summary.tokens_seen)),
         Text("verdict", lambda c: outcome(c)[1]),
-        caption="The expected outcome of each control and the scores of its best heads (–: no outcome is expected).",
+        caption="The prefix matching that is expected of each control (–: no value is expected), and the scores of its "
+        "best heads at the end of training.",
         csv="controls.csv",
     )
     return Section(TITLE, (text,), (*drawn(figures, "controls"), table))

@@ -29,16 +29,20 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "With attention patterns and norm scales fixed, the logits are exactly the sum over all paths, and the "
         "attention scores of every head after the first layer are exactly the sum over pairs of paths. The largest "
-        f"relative error over all checkpoints of all models is {worst:.1e} (float64). Tables over tokens, such as "
+        f"relative error over all checkpoints of all models is {_error(worst)} (float64). Tables over tokens, such as "
         "those of OV and QK circuits, read each embedding at its own norm scale. This is exact for models without a "
-        "norm or without layers, and an approximation for others."
+        "norm or without layers. For others, it is in general an approximation."
     )
     return Section(TITLE, (text,), (table,))
 
 
 def _worst(cell: Cell, field: str) -> str:
     errors = [e for r in cell.rows(ExactnessRow) if (e := getattr(r, field)) is not None]
-    return f"{max(errors):.1e}" if errors else "–"
+    return _error(max(errors)) if errors else "–"
+
+
+def _error(value: float) -> str:
+    return f"{value:.1e}".replace("-", "−")
 
 
 THEME = Theme(TITLE, section, tables=("exactness",))

@@ -42,13 +42,13 @@ def section(results: Results, figures: Figures) -> Section:
     method = (
         "Each quantity is measured at the checkpoints of training: the in-context loss drop and the loss for the whole "
         "model, the others for the two heads that are the previous-token head and the induction head at the end. A "
-        "rise is dated at the tokens seen when the quantity passes half of it for the last time. K-composition is the "
-        "excess over chance of the composition score of this pair. The key edge is the amount by which the induction "
-        "head's preference for the token after a match falls when its keys read the previous-token head's output on "
-        "another window. The loss over log tokens is fitted by two straight lines that meet; it is dated at the bend "
-        "where they meet, if the second is steeper and the two fit clearly better than one. The onset in the verdicts "
-        "differs a little from the rise of prefix matching here, because it follows the best head of each evaluation, "
-        "on other windows."
+        "rise is dated at the tokens seen when the quantity passes half of the rise for the last time. K-composition "
+        "is the relative excess over chance of the composition score of these two heads. The key edge is the amount by "
+        "which the induction head's preference for the token after a match falls when its keys read the previous-token "
+        "head's output on another window. The loss over log tokens is fitted by two straight lines that meet; it is "
+        "dated at the bend where they meet, if the second line is steeper and the two fit clearly better than one. The "
+        "onset in the verdicts differs a little from the rise of prefix matching here, because it follows the best "
+        "head of each evaluation, on other windows."
     )
     text = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
     return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
@@ -89,7 +89,7 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     if not first:
         return f"{text}."
     if not clear:
-        return f"{text}, but no evaluation lies between the two."
+        return f"{text}, but no evaluation lies between the two, so the order is open."
     return (
         f"{text}; an evaluation lies between the two in {clear} of these. Where one does, formation does not follow "
         "the order of the mechanism, in which the previous-token head forms before the head that reads it: the keys "
@@ -98,13 +98,13 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
 
 
 def sequence(cell: Cell) -> str:
-    """Name the parts of the mechanism that form, in order: "before" joins two parts if an evaluation lies between their
-    rises, "with" if none does. Empty if none forms."""
+    """Name the parts of the mechanism that form, in order: "then" joins two parts if an evaluation lies between their
+    rises, "together with" if none does. Empty if none forms."""
     found = sorted((c for q in MECHANISM if (c := change_of(cell, q))), key=lambda c: c.tokens_seen)
     words = [QUANTITIES[c.quantity] for c in found[:1]]
     for early, late in itertools.pairwise(found):
-        words += ["before" if early.high <= late.low else "with", QUANTITIES[late.quantity]]
-    return " ".join(words)
+        words += [", then" if early.high <= late.low else " together with", f" {QUANTITIES[late.quantity]}"]
+    return "".join(words)
 
 
 def _sequences(cells: Sequence[Cell]) -> str:
@@ -115,7 +115,9 @@ def _sequences(cells: Sequence[Cell]) -> str:
         names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
         orders.append(f"{order or 'nothing'} in {plural(n, 'model')}{names}")
     listed = "; ".join(orders)
-    return f"Order of formation (“before”: an evaluation lies between the two rises; “with”: none does): {listed}."
+    return (
+        f"Order of formation (“then”: an evaluation lies between the two rises; “together with”: none does): {listed}."
+    )
 
 
 def _bends(results: Results) -> str:
@@ -126,7 +128,7 @@ def _bends(results: Results) -> str:
         bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
         certain = sum(bend.low_documents is not None for bend in bends)
         at = f"at {span([bend.tokens_seen / 1e6 for bend in bends], 1)} M tokens"
-        sure = f" ({at}; {certain} in at least 95 % of bootstrap samples)" if bends else ""
+        sure = f" ({at}; {certain} of them in at least 95 % of bootstrap samples)" if bends else ""
         return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
     with_onset, without = by_onset(results)
@@ -143,9 +145,10 @@ def _bends(results: Results) -> str:
             "This is a negative result: such a bend does not indicate the phase change here, and no claim uses it."
         )
     return (
-        f"The fit finds a bend of the loss to a steeper slope in {true} with a rise of prefix matching, and in {false} "
-        f"without one. {verdict} A falling learning rate or a change of the training text also bends the loss. The fit "
-        "has one bend only: where it finds none, the loss may still fall faster for a while and then slow down again."
+        f"With a rise of prefix matching, the fit finds a bend of the loss to a steeper slope in {true}; without such "
+        f"a rise, in {false}. {verdict} A falling learning rate or a change of the training text also bends the loss. "
+        "The fit has one bend only: where it finds none, the loss may still fall faster for a while and then slow down "
+        "again."
     )
 
 
@@ -156,8 +159,9 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("heads per layer", lambda n, _: n),
         Column("seeds", lambda _, some: len(some)),
         *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
-        caption="Change-points in millions of tokens seen: median over seeds, and in brackets the range over seeds (–: "
-        "found in no model). The CSV has the 95 % intervals of each model.",
+        caption="Change-points in millions of tokens seen: median over seeds, and in brackets the range over seeds "
+        "and, if not all models have a change-point, the number that do (–: none). The CSV has the 95 % intervals of "
+        "each model.",
         csv="changes.csv",
     )
 
@@ -198,9 +202,9 @@ def formation(results: Results) -> Figure | None:
         "If the marks move to the right from one row to the next, the upper quantity forms first. Each mark is a "
         "two-layer model, in the same order in every row, at half of the quantity's rise (loss: at the fitted bend to "
         "a steeper slope over log tokens). Wide faint bars reach to the evaluations before and after a change; where "
-        "they overlap, the order is open. Thin lines: 95 % bootstrap intervals over documents (on random tokens, over "
-        "windows). Hollow marks: in more than 5 % of the bootstrap samples there is no change. Composition is "
-        "computed from the weights and has no interval."
+        "those of one model overlap, the order is open. Thin lines: 95 % bootstrap intervals over documents (on "
+        "random tokens, over windows). Hollow marks: in more than 5 % of the bootstrap samples there is no change. "
+        "K-composition is computed from the weights and has no interval."
     )
     return picture("formation", "Order of formation", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 

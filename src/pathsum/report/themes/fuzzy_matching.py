@@ -61,10 +61,11 @@ def _verb(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not:
 def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
     method = (
         "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
-        "verdict: the claims were frozen before it was measured. Each sequence consists of different random tokens and "
-        "ends with the query. An earlier token, the follower, stands directly after the query's token, after a variant "
-        "of it, or after a control: an unrelated token of similar frequency, with case and leading space as in the "
-        "variant. Apart from the space, all three consist of letters only, possibly of a single one."
+        "verdict: the claims were frozen before it was measured. Each sequence consists of different random tokens; "
+        "the last one is the query. One earlier token, the follower, stands directly after a token that equals the "
+        "query, after a variant of the query, or after a control: an unrelated token of similar frequency, with case "
+        "and leading space as in the variant. Apart from the space, all three consist of letters only, possibly of a "
+        "single one."
     )
     said = []
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
@@ -77,8 +78,8 @@ def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
         )
         said.append(
             f"A token {DIFFERS[kind]} {_verb(rows, 'is matched', 'is not shown to be matched', 'is not matched')}: "
-            f"its follower gets {attention} more attention than the control's (equal token: {equal_attention}) and "
-            f"{nats} nats more log-probability ({equal_nats})."
+            f"its follower gets {attention} more attention (equal token: {equal_attention}) and {nats} nats more "
+            f"log-probability (equal token: {equal_nats}) than the follower of the control."
         )
     if not shown:
         return (method + " This vocabulary has too few such tokens to test.",)
@@ -109,19 +110,20 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
         "The second test uses text. A passage, the first copy, is followed by a second copy, in which each frequent "
         "token of three letters or more (Python's keywords excepted) is replaced throughout by another token of "
         "similar frequency that does not occur in the passage. The control puts the passage's tokens in random order "
-        "before the same second copy: token frequencies are equal, so that a difference is due to order. The gain is "
-        "how much lower the loss on the second copy is with the first copy before it than without (nats per token)."
+        "before the same second copy: token frequencies are equal, so that a difference is due to order. A second "
+        "control puts another passage there. The gain is how much lower the loss on the second copy is after the first "
+        "copy, or after a control, than at the beginning of a sequence (nats per token)."
     )
     verbs = "helps more than the control", "is not shown to help more than the control", "helps less than the control"
     helps = _verb(after, *verbs)
     text = (
         "For an unchanged token after an unchanged token, the gain is "
-        f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (from an exact copy "
+        f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (at the same places of an exact second copy: "
         f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). For an unchanged token after a renamed one, the first "
         f"copy {helps}: its gain minus that from the control is {over[FuzzyMeasure.AFTER]}, and minus that from "
-        f"another passage {another[FuzzyMeasure.AFTER]}; the gain from an exact copy is "
-        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} there. Matches of the tokens before the renamed token "
-        "can contribute to this gain."
+        f"another passage {another[FuzzyMeasure.AFTER]} (gain at the same places of an exact second copy: "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)}). Matches of the tokens before the renamed token can "
+        "contribute to this gain."
     )
     if new:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
@@ -199,8 +201,10 @@ def fuzzy_matching(results: Results) -> Figure | None:
         "induction head matches tokens that are similar but not equal. Left: its attention to the follower of an "
         "earlier token, by the kind of that token, in sequences of random tokens. Right: loss on a passage at the "
         "beginning of the sequence, minus its loss after an exact first copy, after a first copy with other names, "
-        "after the tokens of the first copy in random order, or after another passage. A dot per model; bars: 95 % "
-        f"bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents (right)."
+        "after the tokens of the first copy in random order, or after another passage; for unchanged tokens after a "
+        "kept (unchanged) or a renamed token, and for renamed tokens that have occurred before. A dot per "
+        f"model; bars: 95 % bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents "
+        "(right)."
     )
     return picture("fuzzy_matching", "Matches of similar tokens", caption, data, (11.0, 4.0), paint)
 

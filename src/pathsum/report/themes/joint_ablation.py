@@ -36,11 +36,12 @@ def section(results: Results, figures: Figures) -> Section:
     method = (
         f"All heads with a prefix-matching score of at least {MATCHES} at the last evaluation of training are ablated "
         "together, at every third checkpoint (beginning no later than at 5 % of training), on windows that were not "
-        "used to choose them. One control ablates as many other heads of the same layers by the same method; the two "
-        "are compared window by window. The other control subtracts writes of the same patterns and sizes, but in "
-        "random directions; it is compared with the method under which the induction heads matter least. If a layer "
-        "has fewer other heads than induction heads, all its other heads are ablated. This does not count as a "
-        "control, and the table marks it."
+        "used to choose them. One control ablates as many other heads of the same layers, chosen at random, by the "
+        "same method. Its effect is compared window by window with that of ablating the induction heads. The other "
+        "control subtracts what the induction heads write, rotated in random directions. It is compared with the "
+        "ablation method under which the loss drop falls least. If a layer has fewer other heads than induction heads, "
+        "all its other heads are ablated. This does not count as a control, and the table marks it with the number of "
+        "heads."
     )
     return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 
@@ -58,9 +59,9 @@ def _table(cells: list[Cell]) -> Table:
         caption="How much in-context learning depends on the induction heads, at the last checkpoint. Each entry is "
         "the fall of a measure when the heads are ablated, in nats per token and as a share of the whole model's "
         "value. Measures: the in-context loss drop on held-out text, and the second-copy gain on repeated random "
-        "tokens (loss on the first copy minus loss on the second). The last rows of each model are the controls: other "
-        "heads, with the set and method of the largest effect on the loss drop, and equally large writes subtracted in "
-        "random directions.",
+        "tokens (loss on the first copy minus loss on the second). The last rows of each model are the controls. For "
+        "other heads, the set and method with the largest effect on the loss drop are shown. In the last row, what the "
+        "induction heads write is subtracted in random directions.",
         csv="joint_ablation.csv",
     )
 
@@ -93,7 +94,8 @@ def joint_ablation(results: Results) -> Figure | None:
     few, many = (span([r.windows for r in rows], 0) for rows in (earlier, last))
     fewer = (
         f" Left: dots are means over {many} windows of text, and lines over the first {few} of these. The loss drop "
-        "varies so much between documents that dots and lines differ in level: compare like with like."
+        "varies so much between documents that dots and lines differ in level: compare dots with dots, and lines with "
+        "lines."
     ) * (few != many)
 
     def paint(canvas: Canvas) -> None:

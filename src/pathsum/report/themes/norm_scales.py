@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pathsum.claims.formatting import number, span
+from pathsum.claims.formatting import number, plural, span
 from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Cell, Results
@@ -24,22 +24,22 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "The path expansion is exact if norm scales are frozen. Each path is then divided by the norm of the whole "
         "residual stream, which makes a single path small. At its own scale, a path is divided by the norm of the sum "
-        f"of the direct path, its single-head paths and itself. Of {len(single)} single "
-        f"heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % intervals); the "
-        f"difference is {span([r.difference_nats for r in single])} nats per token (range over heads). Spearman's rank "
-        f"correlation of the two reductions over the heads of a model is {span(_correlations(cells))} (range over "
-        "models; with two heads, it can only be −1 or 1)."
+        f"of the direct path, its single-head paths and itself. Of {plural(len(single), 'single head')}, {more} reduce "
+        f"the loss more at their own scale and {less} reduce it less (95 % interval of the difference above or below "
+        f"0); the difference is {span([r.difference_nats for r in single])} nats per token (range over heads). "
+        "Spearman's rank correlation of the two reductions over the heads of a model is "
+        f"{span(_correlations(cells))} (range over models; with two heads, it can only be −1 or 1)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
 
 def _correlations(cells: list[Cell]) -> list[float]:
-    """Return Spearman's rank correlation of the two loss reductions for each model with several heads."""
+    """Return Spearman's rank correlation of the two loss reductions for each model whose heads differ in both."""
     found = []
     for cell in cells:
         heads = [r for r in cell.rows(NormScaleRow) if r.order == 1]
         frozen, own = (pd.Series([getattr(r, name) for r in heads]).rank() for name in ("frozen_nats", "own_nats"))
-        if len(heads) > 1:
+        if frozen.nunique() > 1 and own.nunique() > 1:
             found.append(float(frozen.corr(own)))
     return found
 
@@ -56,11 +56,12 @@ def _table(cells: list[Cell]) -> Table:
             "random directions, frozen; own (nats)",
             lambda _, r: f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}",
         ),
-        caption="Fall of the held-out loss (nats per token) when a path is added to the shorter paths through its "
-        "heads (for one head the direct path, for two the direct path and both single-head paths), with attention "
-        "patterns fixed: at frozen norm scales, at the path's own scale, and the difference. Rows: for each model, the "
-        "path of each order that reduces the loss most at frozen scales. Last: the control, in which what the path "
-        "writes is randomly rotated. Models with many pairs of heads have rows for single heads only. 95 % intervals.",
+        caption="Fall of the held-out loss (nats per token, every eighth position) when a path is added to the shorter "
+        "paths through its heads (for one head the direct path, for two the direct path and both single-head paths), "
+        "with attention patterns fixed: at frozen norm scales, at the path's own scale, and the difference (own − "
+        "frozen). Rows: for each model, the single head and the pair of heads that reduce the loss most at frozen "
+        "scales. Last column: the control, in which what the path writes is randomly rotated. For models with many "
+        "pairs of heads, only single heads are measured. 95 % intervals.",
         csv="norm_scales.csv",
     )
 

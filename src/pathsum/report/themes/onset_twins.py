@@ -24,10 +24,10 @@ def section(results: Results, _: Figures) -> Section:
     if not pairs:
         return Section(TITLE, ("This sweep has no control with a built-in part of the mechanism.",))
     text = (
-        "Each of these controls has one part of the induction mechanism built in from the first step on (clamping; "
-        "Singh et al. 2024). If this part limits the onset of induction, the onset comes much earlier than in the "
-        "twin, the model of the grid with the same layers, heads and seed. There is one model of each kind: an "
-        "observation, not a general result."
+        "Each control in the table has one part of the induction mechanism built in from the first step on, as in the "
+        "clamping of Singh et al. 2024. If this part limits the onset of induction, the onset comes much earlier than "
+        "in the twin, the model of the grid with the same layers, heads and seed. There is one model of each kind, so "
+        "the result is an observation and not general."
     )
     return Section(TITLE, (text,), (_table(pairs),))
 

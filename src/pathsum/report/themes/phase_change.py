@@ -39,18 +39,18 @@ def _two_loss_drops(results: Results) -> str:
         if known:
             ours = span([s.in_context_loss_drop_nats for s in known])
             icl = span([s.icl_loss_drop_nats for s in known if s.icl_loss_drop_nats is not None])
-            drops.append(f"{layers_label(n)} {ours} and {icl}")
+            drops.append(f"{layers_label(n)}: {ours} (ours), {icl} (ICL)")
     if not drops:
         return ""
-    late = span(sorted({c.summary.icl_late_token or 0 for c in results.cells.values()}), 0)
+    late = span([t for c in results.cells.values() if (t := c.summary.icl_late_token) is not None], 0)
     return (
         "The loss drop is measured at two pairs of positions. We take the loss at 8 to 12 % of the window "
         "minus the loss in its last tenth. Olsson et al. 2022, In-context Learning and Induction Heads (ICL), take the "
         f"50th token minus the 500th; here these are tokens 50 ± 5 and {late} ± 5, because the windows are shorter. "
         "Where the loss still falls fast between the two early positions, the two loss drops differ; only the second "
         f"can be compared with that of ICL. In ICL's curves, this loss drop rises in the phase change from less than "
-        f"{BEFORE} to about 0.4 nats. Loss drops in nats per token (ranges over models), at our positions and at those "
-        f"adapted from ICL: {'; '.join(drops)}."
+        f"{BEFORE} to about 0.4 nats. Loss drops at the end of training, in nats per token (ranges over models), at "
+        f"our positions and at those adapted from ICL: {'; '.join(drops)}."
     )
 
 

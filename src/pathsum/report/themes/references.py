@@ -85,9 +85,13 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
     known = [(drop, end) for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None and (end := _last(c))]
     before, rise = [drop for drop, _ in known], [end - drop for drop, end in known]
     after = [drop for c in changed if (drop := c.summary.icl_loss_drop_nats) is not None]
-    late = span(sorted({c.summary.icl_late_token or 0 for c in two}), 0)
-    moments = ("just before the onset", "from then to the end, same windows", "at the end, all verdict windows")
-    names = [f"loss drop {when} (tokens 50 ± 5 − {late} ± 5)" for when in moments]
+    late = span([t for c in two if (t := c.summary.icl_late_token) is not None], 0)
+    moments = (
+        "loss drop just before the onset",
+        "rise of the loss drop from then to the end, same windows",
+        "loss drop at the end, all verdict windows",
+    )
+    names = [f"{moment} (tokens 50 ± 5 − {late} ± 5)" for moment in moments]
     papers = [f"{value} nats (ICL: 50th − 500th)" for value in (f"< {BEFORE}", f"> {AFTER - BEFORE:.2g}", "≈ 0.4")]
     if not before or not after:
         absent = ("–", "windows too short" if changed else "no phase change here")
@@ -130,8 +134,8 @@ def _rank_of_terms(two: Sequence[Cell]) -> Ours:
     if by_hops is None or by_heads is None:
         return "–", "not measured here"
     ours = (
-        f"{by_hops} nats (content that 0; 1; 2 heads moved). By heads {by_heads} nats (direct path; single heads; "
-        "virtual heads)"
+        f"fall of the loss by content that 0; 1; 2 heads moved: {by_hops} nats. By the direct path; single heads; "
+        f"virtual heads: {by_heads} nats"
     )
     return ours, _agrees(all(virtual_heads_little(c).passes for c in two))
 

@@ -30,6 +30,7 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _table(cells: list[Cell]) -> Table:
+    two = "Models with two layers are the positive control. " * any(c.summary.n_layers == 2 for c in cells)
     return Table.of(
         [(c, _by_place(c)) for c in cells],
         MODEL,
@@ -40,8 +41,8 @@ def _table(cells: list[Cell]) -> Table:
         Column("change of other keys (nats)", lambda _, at: at["after"].inhibition_nats),
         caption="In the column “token after the match”, an interval above 0 means that a match makes the head prefer "
         "the token after it. Preference: log attention to the key minus mean log attention to keys two to five tokens "
-        "from the match (nats), on repeated random tokens minus windows that do not repeat; chance is 0. One row per "
-        "model: the head with the highest upper end of that interval. Last: the change of the "
+        "before or after the match (nats), on repeated random tokens minus windows that do not repeat; chance is 0. "
+        f"One row per model: the head with the highest upper end of that interval. {two}Last column: the change of the "
         "log attention to every other key when the score of a query's strongest key rises by one nat (mean over "
         "queries). 95 % intervals over windows.",
         csv="softmax_competition.csv",

@@ -43,6 +43,11 @@ SHOWN = {
     ONE_TOKEN: "all but\ncurrent ×\nprevious",
     CONTROL: "control:\nother\nheads",
 }
+EDGES = {  # as the text calls them
+    QUERY_EDGE: "from previous-token heads to the queries",
+    KEY_EDGE: "from heads that attend two tokens back to the keys",
+    CONTROL: "from all other heads to queries and keys",
+}
 COLUMNS = ["cell", "n_heads", "condition", "cut", "longer", "shorter", "advantage", "low", "high"]
 SPREAD = 0.5  # share of the width between two groups over which the dots of one group are spread
 
@@ -72,10 +77,10 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     rows = [r for c in cells if (r := of_induction_head(c, RIVALS)) is not None]
     prefer = [r for r in rows if r.low > 0]
     text = (
-        f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (interval above "
-        f"0): it gives {span([r.longer for r in rows])} of its attention to the follower of the match of two tokens "
-        f"and {span([r.shorter for r in rows])} to the follower of the match of one token; uniform attention gives "
-        f"{number(rows[0].chance, 3)}."
+        f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (95 % interval "
+        f"of the difference of attention above 0). It gives {span([r.longer for r in rows])} of its attention to the "
+        f"follower of the match of two tokens and {span([r.shorter for r in rows])} to the follower of the match of "
+        f"one token (ranges over models); uniform attention gives {number(rows[0].chance, 3)}."
     )
     if not prefer:
         text += " No head is shown to match more than the current token."
@@ -84,8 +89,8 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     return (
         f"{text} The model's log-probability of the follower of the longer match is {span(gains)} nats above that of "
         "the other follower. With three tokens against two, the head prefers the longer match in "
-        f"{sum(r.low > 0 for r in third)} of {len(third)} (difference of attention in all models: "
-        f"{span([r.advantage for r in third])})."
+        f"{sum(r.low > 0 for r in third)} of {plural(len(third), 'model')}; the difference of attention is "
+        f"{span([r.advantage for r in third])} (range over all models)."
     )
 
 
@@ -98,17 +103,18 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         return ()
     second_copy = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
     return (
-        "In models with such a preference, edges into the induction head are ablated (mean and resample ablation): "
-        "from previous-token heads to its queries, from heads that attend two tokens back to its keys (of each kind, "
-        "the best first-layer head and others with a high score), and, as a control, from all other heads to both. The "
-        "advantage is the attention to the follower of the longer match minus that to the follower of the shorter "
-        "match. Results are ranges over models and methods: the remaining shares of the advantage and of the attention "
-        "to the follower of a single match of one token, and the rise of the loss on the second copy of repeated "
+        "In the models that prefer the match of two tokens, edges into the induction head are ablated (mean and "
+        "resample ablation): those from previous-token heads to its queries, those from heads that attend two tokens "
+        "back to its keys (of each kind, the best first-layer head and others with a high score), and, as a control, "
+        "those from all other heads to both. The advantage is the attention to the follower of the match of two tokens "
+        "minus that to the follower of the match of one. Three numbers follow for each set of edges, as ranges over "
+        "models and methods: the share of the advantage that remains, the share that remains of the attention to the "
+        "follower of a match of one token without a rival, and the rise of the loss on the second copy of repeated "
         f"random tokens (nats per token). {' '.join(text)}",
-        "In one-token matching, a query reads only its own token, and a key only its own and the previous token. "
-        "Ablation of all other paths into the queries and keys of the induction head, including those of two-token "
-        f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (mean and resample "
-        "ablation).",
+        "In one-token matching, the queries of the induction head read no earlier head, and its keys read only "
+        "previous-token heads. Ablation of all other edges into its queries and keys, including those of two-token "
+        f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (range over models, mean "
+        "and resample ablation).",
     )
 
 
@@ -119,11 +125,11 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
     left = [r.left for r in rows if r.left is not None]
     kept = [r.alone_left for r in rows if r.alone_left is not None]
     models = sum(bool(ablated(c, cut)) for c in cells)
-    having = "" if models == len(cells) else f", {plural(models, 'model')} with such heads"
+    having = "" if models == len(cells) else f"{plural(models, 'model')} with such heads"
+    notes = "; ".join(note for note in ("control" if cut == CONTROL else "", having) if note)
     return (
-        f"Without {cut.removeprefix('control: ')}{f' (control{having})' if cut == CONTROL else ''}: {span(left)} of "
-        f"the advantage and {span(kept)} of the attention remain; the loss rises by "
-        f"{span([r.second_copy_nats for r in rows])}."
+        f"Without the edges {EDGES[cut]}{f' ({notes})' if notes else ''}, {span(left)} of the advantage and "
+        f"{span(kept)} of the attention remain, and the loss rises by {span([r.second_copy_nats for r in rows])}."
     )
 
 
@@ -135,8 +141,8 @@ def _heads(cells: Sequence[Cell]) -> str:
     medians = [
         median(r.advantage for c in cells if c.summary.n_heads == n and (r := uncut(c)) is not None) for n in counts
     ]
-    text = ", ".join(f"{number(m)} with {n} heads" for n, m in zip(counts, medians, strict=True))
-    return f"The advantage by heads per layer: {text} (median over models)."
+    text = ", ".join(f"{number(m)} with {plural(n, 'head')}" for n, m in zip(counts, medians, strict=True))
+    return f"The median advantage over models by number of heads per layer, without ablation: {text}."
 
 
 # ---- table ----------------------------------------------------------------------------------------------------------
@@ -169,13 +175,14 @@ def _table(cells: Sequence[Cell]) -> Table:
         caption="Preference of the best induction head for the longer of two matches. Two tokens, one token: its "
         "attention to the follower of each match, 0 to 1; difference: the former minus the latter; three against "
         "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
-        "followers. Without edges: the difference of attention under resample ablation of these edges. Second copy: "
-        "rise of the loss on the second copy of repeated random tokens when all paths into the head's queries and keys "
-        f"but those of one-token matching are ablated. 95 % bootstrap intervals over {sequences} sequences ({windows} "
-        "windows for the second copy). Score: shares of the head's preference for the token after the earlier "
-        "occurrence, on repeated random tokens, by what is compared (at the query × at the key). Current × previous is "
-        "the match of one token. Previous × two back adds the second token. Two back × three back adds the third; this "
-        "share includes all keys further back. The CSV has both ablation methods and every set of edges.",
+        "followers. “Without”: the difference for two tokens against one when these edges are ablated. Second copy: "
+        "rise of the loss on the second copy of repeated random tokens when all edges into the head's queries and keys "
+        "but those of one-token matching are ablated. Both use resample ablation. 95 % bootstrap intervals over "
+        f"{sequences} sequences ({windows} windows for the second copy). Score: shares of the head's preference for "
+        "the token after the earlier occurrence, on repeated random tokens, by what is compared (at the query × at the "
+        "key). Current × previous is the match of one token. Previous × two back adds the second token. Two back × "
+        "three or more back adds the third, and includes all content further back at the key. The CSV has both "
+        "ablation methods and every set of edges.",
         csv="suffix_cuts.csv",
     )
 

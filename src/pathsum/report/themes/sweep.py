@@ -65,9 +65,11 @@ def _table(results: Results) -> Table:
         Column("copying heads", _copying),
         Column("bigram correlation (unigram's; partial)", lambda c: _correlations(c.summary)),
         Column("onset (tokens)", lambda c: "none" if (n := c.summary.onset_tokens) is None else millions(n)),
-        caption="Every model of the grid. Prefix matching and previous token are the scores of the best head; repeats "
-        "are repeated random tokens. Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in "
-        "brackets, that of log P(next), and the partial correlation of W_U W_E with log P(next) held constant.",
+        caption="Every model of the grid. Heads: per layer. Tokens: seen in training. Prefix matching: of the best "
+        "head; previous token: mean attention to it, of the best first-layer head. Repeats are repeated random tokens. "
+        "Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in brackets, the correlation of "
+        "log P(next) with log P(next | current), and the partial correlation of W_U W_E with log P(next | current), "
+        "log P(next) held constant.",
         csv="cells.csv",
     )
 
@@ -123,12 +125,12 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
 
     seeds = data.groupby(["layers", x[0]])["seed"].nunique()
     interval = (
-        "the 95 % interval of the mean over seeds (Student's t)"
-        if seeds.min() > 2
+        "the 95 % interval of the mean over seeds (Student's t; the range where fewer than three seeds have a value)"
+        if seeds.max() > 2
         else "the range over seeds (under three: too few for an interval of the mean)"
     )
     none = []
-    for n in sorted({c.summary.n_layers for c in cells if c.rows(HeadRow)}):
+    for n in sorted({c.summary.n_layers for c in cells}):
         onsets = [c.summary.onset_tokens for c in cells if c.summary.n_layers == n]
         none.append(f"{onsets.count(None)} of {len(onsets)} models with {layers_label(n)}")
     caption = (

@@ -17,7 +17,8 @@ def section(results: Results, _: Figures) -> Section:
         return Section(TITLE, ("This sweep has no model to watch.",))
     text = (
         "On repeated random tokens, an induction head attends from each token of the second copy to the token after "
-        "its earlier occurrence: a stripe. Dotted: the onset, where prefix matching last crosses half of its rise.",
+        "its earlier occurrence, which shows as a stripe. Dotted: the onset, where prefix matching last crosses half "
+        "of its rise.",
     )
     return Section(TITLE, text, (Watch(TITLE, models),))
 

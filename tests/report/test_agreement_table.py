@@ -245,10 +245,11 @@ def test_the_chapter_on_trust_counts_heads_and_edges_by_evidence() -> None:
         item(2, "K-edge", "L0H1 → L1H0", False, True, True),
         item(2, "K-edge", "L0H2 → L1H0", True, True, False),
     ]
-    assert trust._copies(items) == (
+    assert trust.copying_text(items) == (
         " Of the 3 copying heads, 3 copy by weights and 1 by behavior. Resample ablation of 2 significantly raises "
         "the loss on the second copy (1 of them first-layer heads of deeper models, which can matter without copying)."
     )
     assert (
-        trust._composing(items) == " Of the edges that the second copy needs, composition scores find 1 of 2 key edges."
+        trust.composing_text(items)
+        == " Of the edges that the second copy needs, composition scores find 1 of 2 key edges."
     )

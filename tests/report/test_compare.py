@@ -13,7 +13,7 @@ import pytest
 
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
-from pathsum.report.compare import _is_number, check, compare, moves
+from pathsum.report.compare import check, compare, is_number, moves
 from tests.commands import command
 from tests.report import synthetic
 
@@ -166,5 +166,5 @@ def test_broken_metrics_of_this_folder_are_made_again(folder: Path, content: byt
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), float("nan"), float("inf"), True, "1", None])
 def test_what_is_no_finite_number_is_no_number(value: object) -> None:
-    assert not _is_number(value)
-    assert _is_number(10**300)
+    assert not is_number(value)
+    assert is_number(10**300)

@@ -96,9 +96,9 @@ def moves(base: Metrics, now: Metrics) -> list[Move]:
         for metric in MEASURED:
             a: Any = before[cell].get(metric)
             b: Any = after[cell].get(metric)
-            if _is_number(a) and _is_number(b) and not math.isclose(a, b, rel_tol=ROUNDING, abs_tol=1e-10):
+            if is_number(a) and is_number(b) and not math.isclose(a, b, rel_tol=ROUNDING, abs_tol=1e-10):
                 seeds = [c for n, c in before.items() if _but_for_seed(n, c) == _but_for_seed(cell, before[cell])]
-                values = [float(c[metric]) for c in seeds if _is_number(c.get(metric))]
+                values = [float(c[metric]) for c in seeds if is_number(c.get(metric))]
                 spread = statistics.stdev(values) if len(values) > 1 else None
                 found.append(Move(cell, metric, a, b, spread, len(values)))
     return sorted(found, key=_order)
@@ -128,7 +128,7 @@ def _both(what: str, before: Metrics, after: Metrics, describe: Callable[[str, A
 
 
 def _model(name: str, a: Metrics, b: Metrics) -> list[str]:
-    measured = [m for m in MEASURED if m in a and m in b and _is_number(a[m]) != _is_number(b[m])]
+    measured = [m for m in MEASURED if m in a and m in b and is_number(a[m]) != is_number(b[m])]
     return [f"- {_named(name)} {change}" for change in _changes(a, b, (*IDENTITY, *measured))]
 
 
@@ -189,7 +189,8 @@ def _models(values: Metrics) -> dict[str, Metrics]:
     return {**_part(values, "cells"), **_part(values, "controls")}
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a finite number that fits a float. Booleans are not numbers."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     try:
@@ -212,7 +213,7 @@ def _shown(value: Any) -> str:
     integers), None as "none", and text escaped."""
     if value is None:
         return "none"
-    if not _is_number(value):
+    if not is_number(value):
         return markdown_text(str(value))
     whole = isinstance(value, int) or abs(value) >= 1e5
     return (f"{value:,.0f}" if whole else f"{value:.4g}").replace("-", "−")

@@ -62,7 +62,7 @@ def _agreement(results: Results) -> str:
     often = "agree" if all(found) else "often disagree" if 2 * sum(found) < len(found) else "sometimes disagree"
     return (
         f"Three kinds of evidence, weights, behavior and intervention, {often}. Of those heads and edges that at least "
-        f"one kind finds, all three find {', '.join(parts)}.{_copies(items)}{_composing(items)}"
+        f"one kind finds, all three find {', '.join(parts)}.{copying_text(items)}{composing_text(items)}"
     )
 
 
@@ -77,8 +77,9 @@ def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
     return f"{sum(i.agreed for i in some)} of {len(some)} {FOR[question]}" if some else ""
 
 
-def _copies(items: Sequence[agreed.Judged]) -> str:
-    """State how many of the heads in ``_found`` copy by each kind of evidence; empty if all kinds agree."""
+def copying_text(items: Sequence[agreed.Judged]) -> str:
+    """State how many heads copy by each kind of evidence, of those that copy by at least one; empty if all kinds
+    agree."""
     some = _found(items, agreed.COPIES)
     if all(i.agreed for i in some):
         return ""
@@ -91,7 +92,7 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     )
 
 
-def _composing(items: Sequence[agreed.Judged]) -> str:
+def composing_text(items: Sequence[agreed.Judged]) -> str:
     """State how many K- and Q-edges compose, of those that the second copy needs; empty if it needs none."""
     parts = []
     for question in ("K-edge", "Q-edge"):

@@ -116,7 +116,7 @@ def measure(
     found["prefix_matching"] = by_window(partial(prefix_matching, block=trained.block), copies)[0].double()
     if layer > 0:
         found["key_edge_nats"] = key_edge(run, previous, (layer, head), trained.block)
-        weights = model.weights().layers
+        weights = model.weights().to(torch.float64).layers
         score = composition(weights[0][previous], weights[layer][head], "K")
         found["k_composition"] = torch.tensor([score * math.sqrt(model.W_E.shape[0]) - 1], dtype=torch.float64)
     return found

@@ -76,9 +76,9 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
     They are computed from the weights and from the first layer's mean attention to the current and the previous
     position on held-out text. In standard deviations over all pairs of ``present`` tokens."""
     pattern = trained.natural.patterns[0][:, :, 1:]
-    current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
-    head = trained.weights.layers[1][place[1]]
-    scores = match_scores(trained.weights, trained.model.weights().W_E, head, current, previous)
+    current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1), dtype=torch.float64) for at in (1, 0))
+    weights, read = (w.to(torch.float64) for w in (trained.weights, trained.model.weights()))
+    scores = match_scores(weights, read.W_E, weights.layers[1][place[1]], current, previous)
     before = (alike.query, alike.variant, alike.unrelated)
     shown = torch.stack([standardised(scores, alike.query, token, present) for token in before])
     yield from _by_kind(alike, shown, FuzzyMeasure.SCORE, FuzzyMeasure.SCORE_OVER)

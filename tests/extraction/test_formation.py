@@ -56,9 +56,9 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
     assert last.prefix_matching == pytest.approx(again.prefix_matching[layer][head], abs=1e-6)
     assert (last.k_composition is None) == (layer == 0)
     if layer:
-        weights = model.weights()
+        weights = model.weights().to(torch.float64)  # in float32, the sixth digit depends on the processor
         score = composition(weights.layers[0][previous], weights.layers[1][head], "K")
-        assert last.k_composition == pytest.approx(score * math.sqrt(MODEL.d_model) - 1)
+        assert last.k_composition == pytest.approx(score * math.sqrt(MODEL.d_model) - 1, rel=1e-11)
 
 
 def test_in_a_long_training_checkpoints_settle_where_the_loss_falls_below_that_of_bigrams(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from pathsum.circuits.composition import composition
+from pathsum.circuits.subspaces import overlaps
 from pathsum.extraction.inputs import trace_trained
 from pathsum.extraction.weights_side import tables
 from pathsum.model.checkpoint import load_checkpoint
@@ -35,6 +37,20 @@ def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: in
 def test_the_same_model_gives_the_same_tables(tmp_path: Path) -> None:
     trained = subject_of(tmp_path)
     assert tables(trained, evidence(), HOW) == tables(trained, evidence(), HOW)
+
+
+def test_what_depends_on_the_weights_alone_is_computed_in_float64(tmp_path: Path) -> None:
+    """In float32, the sixth digit depends on the processor and on the number of threads."""
+    subject = subject_of(tmp_path)
+    found, weights = tables(subject, evidence(), HOW), subject.weights.to(torch.float64)
+    for v in found["virtual_heads"]:
+        early, late = weights.layers[v.early_layer][v.early_head], weights.layers[v.late_layer][v.late_head]
+        assert v.composition == pytest.approx(composition(early, late, "V"), rel=1e-12)
+    assert [o.share for o in found["overlaps"]] == pytest.approx([o.share for o in overlaps(weights)], rel=1e-12)
+    for d in found["directions"]:
+        W_OV = weights.layers[d.layer][d.head].W_OV
+        gains = torch.linalg.svdvals(W_OV.left @ W_OV.right).tolist()
+        assert d.gain == pytest.approx(gains[d.rank - 1], rel=1e-11)
 
 
 def test_a_virtual_head_through_a_silent_head_costs_nothing(tmp_path: Path) -> None:

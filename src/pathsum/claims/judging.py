@@ -100,8 +100,8 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """Return a function that applies ``find`` to each model of the grid, or only to those with ``n_layers`` layers if
-    that is not None. It returns the findings by name of the model."""
+    """Return a function from results to the findings of ``find`` by name of the model: for each model of the grid with
+    ``n_layers`` layers, or for each model of the grid if ``n_layers`` is None. Empty if there is no such model."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)

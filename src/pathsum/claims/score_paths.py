@@ -35,8 +35,8 @@ def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambd
 
 
 def through_keys(cell: Cell) -> float:
-    """Sum the induction head's preference (nats) over the pairs of paths whose key path is the previous-token head
-    alone."""
+    """Sum the induction head's preference (docs/framework.md §2.4), in nats, over the pairs of paths whose key path is
+    the previous-token head alone. 0 if there are no such pairs."""
     previous = cell.previous_token_head()
     name = "" if previous is None else head_label(previous.layer, previous.head)
     return total(of_induction_head(cell), lambda r: r.key == name)

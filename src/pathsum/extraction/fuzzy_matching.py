@@ -116,13 +116,13 @@ def _last(
 
 
 def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
-    """Yield how much a passage lowers the loss of its copy: the copy's loss after BOS alone minus its loss after the
-    passage.
+    """Yield the gain from a passage on its copy: the copy's loss after BOS alone minus its loss after the passage.
 
-    The copy is exact or made by ``rename``. Each value is the mean over positions of one kind (``scored``) in one
-    passage, in nats per token; passages without such positions are left out, and so are kinds on fewer than two
-    documents. In the controls, another passage stands before the renamed copy, or the same passage with its tokens in
-    random order. The gain of the renamed copy minus that of each control is yielded too."""
+    The copy is exact or made by ``rename``. In the controls, the renamed copy stands after another passage, or after
+    the same passage with its tokens in random order. The gain of the renamed copy minus that of each control is yielded
+    too. Each value is the mean over the positions of one measure (``scored``) in one passage, in nats per token; exact
+    copies are scored at the positions of the renamed copy. Passages without such positions are left out, and so are
+    measures whose other passages come from a single document. Intervals resample documents."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]

@@ -59,8 +59,8 @@ def logit_lens(results: Results) -> Figure | None:
 
 
 def trajectories(results: Results) -> Figure | None:
-    """Draw training as one path per model in the plane of the first two principal components of the losses on single
-    tokens (docs/framework.md §6.6), for the checkpoints of ``_plane``. None if there are too few."""
+    """Draw the training of each model as a line in the plane of the first two principal components of the losses on
+    single tokens (docs/framework.md §6.6). None if there are too few checkpoints or tokens."""
     data, explained = _plane(results)
     if data.empty:
         return None

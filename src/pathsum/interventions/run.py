@@ -200,12 +200,12 @@ class Run:
     # ---- activations without intervention, and replacements for them ----------------------------------------------
 
     def pattern(self, place: Place) -> Float[Tensor, "batch query key"]:
-        """Return the pattern of a head without intervention."""
+        """Return the pattern that a head has without intervention, even if this run replaces it."""
         self._require([place])
         return self.trace.patterns[place[0]][:, place[1]]
 
     def output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """Return the write of a head without intervention."""
+        """Return the write that a head has without intervention, even if this run replaces it."""
         self._require([place])
         return self.trace.outputs[place[0]][:, place[1]]
 

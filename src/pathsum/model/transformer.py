@@ -69,8 +69,9 @@ class Transformer(nn.Module):
         return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Return the logits, patterns, head outputs and norm scales of a run. The logits equal ``forward`` up to
-        rounding. Raises ValueError if a window is longer than n_ctx."""
+        """Return the logits, patterns, head outputs and norm scales of a run. The logits equal those of ``forward`` up
+        to rounding. Stores batch · heads · pos · (pos + d_model) numbers per layer. Raises ValueError if a window is
+        longer than n_ctx."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)

@@ -65,8 +65,8 @@ class Cell:
         return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
-        """Return the scores of the first-layer head with the highest previous-token score at the last evaluation of
-        training; None without heads."""
+        """Return the scores of the previous-token head: the first-layer head that had the highest previous-token score
+        at the last evaluation of training. None without heads or evaluations."""
         place = HeadRoles.of(self.log).previous
         return next((h for h in self.rows(HeadRow) if (h.layer, h.head) == place), None)
 

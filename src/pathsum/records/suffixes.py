@@ -34,9 +34,10 @@ class SuffixMatchRow:
     "extraction/suffixes.py",
 )
 class SuffixPredictionRow:
-    """Predictions of a model on the sequences of ``SuffixMatchRow``.
+    """Gains of the two followers under one condition, on the sequences of ``SuffixMatchRow``: means over sequences and
+    both orders.
 
-    The gain of a follower is its log-probability minus its log-probability in the sequence where nothing matches.
+    The gain of a follower is its log-probability minus its log-probability in the same sequence without a match.
     """
 
     condition: str  # as in ``SuffixMatchRow``

@@ -62,7 +62,7 @@ def setup(results: Results) -> str:
 
 
 def corpus_name(results: Results) -> str:
-    """Name the corpus and, if it is known, the distributions whose source code it contains."""
+    """Name the corpus and, if they are known, the Python packages whose source code it contains."""
     sources = results.provenance.get("corpus_sources")
     return f"corpus “{results.corpus.name}”" + (f" (source code of {sources})" if sources else "")
 

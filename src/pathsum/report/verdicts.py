@@ -46,7 +46,8 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
 
 
 def retrained(registered: Preregistration, claim: str) -> bool:
-    """Return whether models were trained again after the verdict on this claim had been seen."""
+    """Return whether a listed change says that models were trained again after the verdict on ``claim``, an id, had
+    been seen."""
     return any(change.what == "retrained" for change in registered.of(claim))
 
 

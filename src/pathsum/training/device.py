@@ -16,10 +16,11 @@ _SIDE, _ROUNDS = 8192, 20  # side and number of the timed products; one takes 1.
 
 
 def choose(wanted: str) -> torch.device:
-    """Return the device for the value ``wanted`` of ``train.device``: "auto", "cpu" or "cuda".
+    """Return the device for ``wanted``, the value of ``train.device``: "auto", "cpu" or "cuda".
 
-    "auto" is a GPU if there is one, and otherwise the CPU. Apple's GPU is never used; ``TrainConfig`` says why. Raises
-    ValueError if ``wanted`` is "cuda" and there is no GPU.
+    "auto" is a GPU if there is one, and otherwise the CPU. Under torchrun, each process gets a GPU of its own. Apple's
+    GPU is never used, because it has no float64 and rounds differently. Raises ValueError if ``wanted`` is "cuda" and
+    there is no GPU.
     """
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ValueError(

@@ -246,8 +246,9 @@ def test_the_chapter_on_trust_counts_heads_and_edges_by_evidence() -> None:
         item(2, "K-edge", "L0H2 → L1H0", True, True, False),
     ]
     assert trust.copying_text(items) == (
-        " Of the 3 copying heads, 3 copy by weights and 1 by behavior. Resample ablation of 2 significantly raises "
-        "the loss on the second copy (1 of them first-layer heads of deeper models, which can matter without copying)."
+        " Of the 3 copying heads, 3 copy by weights and 1 by behavior. For 2, resample ablation significantly raises "
+        "the loss on the second copy (1 of these in the first layer of deeper models, where heads can matter without "
+        "copying)."
     )
     assert (
         trust.composing_text(items)

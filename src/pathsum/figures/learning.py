@@ -41,8 +41,7 @@ def headline(results: Results) -> Figure | None:
         right.set(xlabel="layers", ylabel=symbols.LOSS_DROP, title="In-context learning, after training")
 
     lines = (
-        "Lines: models (thin) and their means (thick), on the few windows of repeated random tokens that give the "
-        "onset. "
+        "Lines: models (thin) and their means (thick), on the few windows that are evaluated during training. "
         if heads
         else ""
     )

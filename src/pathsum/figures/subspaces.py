@@ -56,8 +56,8 @@ def subspaces(results: Results) -> Figure | None:
         f"Left: overlap of {len(data) // 3} pairs of heads, for the queries, keys and values of the later head. Dashed "
         "line and band: mean ± 2 standard deviations (median over pairs) under random rotations between the two heads. "
         "Above the band, the later head reads more of the earlier head's write than by chance; below the band, less. "
-        "Large dots: the induction head reads the previous-token head. Right: a head that deletes the writes of "
-        "earlier layers lies at the upper left (complete removal: −1, 1); band: ± 2 standard deviations of the "
+        "Large dots: the previous-token head and the induction head of each model. Right: a head that deleted all "
+        "writes of earlier layers would lie far to the upper left, at (−1, 1); band: ± 2 standard deviations of the "
         "alignment (median over heads) under random rotations."
     )
     return picture("subspaces", "Overlap of reads and writes, and deletion", caption, data, (10.4, 4.2), paint)

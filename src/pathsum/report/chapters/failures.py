@@ -52,8 +52,8 @@ def _copying(results: Results) -> str:
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
     return (
-        "Of all candidate skip-trigrams that are more frequent than chance in both halves of the documents, also those "
-        f"not judged here, a share of {number(base)} copies."
+        "Of all candidate skip-trigrams that are more frequent than chance in both halves of the documents, "
+        f"including those not judged here, a share of {number(base)} copy."
     )
 
 

@@ -47,8 +47,9 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     return (
         f"{len(strongest)} skip-trigrams are chosen on half of the documents: for each head, the strongest that "
         f"are more frequent than chance. In the other half, {len(rows)} are frequent enough for the same test, and "
-        f"{sum(r.confirmed for r in rows)} pass it. In each model, a share of {span(shares)} of these "
-        f"copies the source (of triples sampled from the text that pass it in both halves: {span(base)})."
+        f"{sum(r.confirmed for r in rows)} pass it. Of these, a share of {span(shares)} (range over "
+        f"models) copy, which means that the output is the source. Of triples sampled from the text that pass the test "
+        f"in both halves, the share is {span(base)}."
     )
 
 
@@ -60,10 +61,10 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"{start} OV eigenvalues, AMF's evidence (positivity > {COPYING}, our threshold), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. {yet} repeated random tokens, the output of {behaviour or 'none'} of "
-        "these raises the next token's logit significantly more often than that of another window's token. Resample "
-        f"ablation of {intervention or 'none'} raises the second copy's loss significantly, and more than removing "
-        "random directions does. A positive sum of eigenvalues means only that, on average over the vocabulary, "
-        "attention to a token raises the logit of that token."
+        "these raises the next token's logit significantly more often than that of another window's token. For "
+        f"{intervention or 'none'} of these, resample ablation raises the second copy's loss significantly, and more "
+        "than removing random directions does. A positive sum of eigenvalues means only that, on average over the "
+        "vocabulary, attention to a token raises the logit of that token."
     )
 
 

@@ -86,9 +86,9 @@ def copying_text(items: Sequence[agreed.Judged]) -> str:
     weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
     first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("L0") for i in some)
     return (
-        f" Of the {plural(len(some), 'copying head')}, {weights} copy by weights and {behaviour} by behavior. Resample "
-        f"ablation of {intervention} significantly raises the loss on the second copy ({first} of them first-layer "
-        "heads of deeper models, which can matter without copying)."
+        f" Of the {plural(len(some), 'copying head')}, {weights} copy by weights and {behaviour} by behavior. For "
+        f"{intervention}, resample ablation significantly raises the loss on the second copy ({first} of these in "
+        "the first layer of deeper models, where heads can matter without copying)."
     )
 
 

@@ -48,7 +48,7 @@ def _mechanism(cells: Sequence[Cell]) -> str:
     if not found:
         return f"{how} Induction heads have formed in 0 of {plural(len(cells), 'model')}."
     return (
-        f"{how} An induction head has formed in {len(found)} of {plural(len(cells), 'model')}. There, the best "
+        f"{how} An induction head has formed in {len(found)} of {plural(len(cells), 'model')}. In these, the best "
         f"previous-token head gives the previous token {span([p.previous_token for p in found])} of its attention."
     )
 
@@ -69,9 +69,12 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             "any other edge, except key edges from the same previous-token head."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" With all other heads and edges resampled, a share of {span(kept)} of prefix matching is left."
+        text += (
+            " With all but these two heads and their key edge resampled, a share of "
+            f"{span(kept)} of prefix matching is left."
+        )
         passing = f"{len(alone.values) - len(alone.short)} of {plural(len(alone.values), 'model')}"
-        text += f" This suffices in {passing} (needed: at least {MOST}, and more than in any control)."
+        text += f" So this circuit suffices for induction in {passing} (needed: {MOST}, and more than in any control)."
     return text.strip()
 
 

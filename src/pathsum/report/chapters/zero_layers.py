@@ -43,8 +43,8 @@ def _retrained(registered: Preregistration) -> str:
     if not before:
         return ""
     return (
-        "Not blind: these models were retrained with another recipe after a first verdict. Their losses minus that of "
-        f"the bigram model were then {before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
+        "Not blind: these models were retrained with another recipe after a first verdict. Before that, their losses "
+        f"exceeded that of the bigram model by {before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
     )
 
 

@@ -162,7 +162,7 @@ def _counts(items: Sequence[Judged]) -> Table:
         *(Column(f"{KINDS[a]} – {KINDS[b]} (κ; n)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
         caption="Number of heads or edges for which each kind of evidence, and all measured kinds together, say yes. "
         "The last three columns give, for two kinds of evidence, the share of heads or edges on which they agree, and "
-        "in brackets Cohen's κ and the number n of heads or edges. Models of the same depth are pooled. If most "
+        "in parentheses Cohen's κ and the number n of heads or edges. Models of the same depth are pooled. If most "
         "answers are no, the share is high by chance; κ is 0 at chance and 1 at complete agreement (–: all answers of "
         "both kinds are equal).",
         csv="agreement.csv",

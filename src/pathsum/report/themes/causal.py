@@ -62,7 +62,7 @@ def _contrasts(cells: Sequence[Cell]) -> str:
         "the K-edge is cut, minus the rise when the other edge is cut (nats per token, resample ablation, paired by "
         "window). A value above 0 means that the K-edge matters more. The two heads were chosen on other data, but the "
         "other edge on the same windows, which can only lower the difference. Differences, with the other edge in "
-        f"round brackets: {'; '.join(found)}."
+        f"parentheses: {'; '.join(found)}."
     )
 
 

@@ -123,11 +123,11 @@ def matching_pairs(models: Sequence[Cell]) -> Table:
         Column("share of the preference", "judged_share"),
         Column("matching on this pair", "positivity"),
         Column("matching on AMF's pair", lambda _, head, __: head.qk_matching_positivity),
-        caption="Matching on the pair of paths, one to the query and one to the key, that contributes most to the best "
-        "induction head's preference. The pair is chosen on half of the repeated windows, and its share of the "
-        "preference is measured on the other half. Matching is eigenvalue positivity, −1 to 1; above 0, tokens "
-        "match themselves on average. AMF's pair is the direct path to the query and, to the key, the path through the "
-        "first-layer head that attends most to the previous token on held-out text.",
+        caption="Matching of tokens (eigenvalue positivity, −1 to 1; above 0, tokens match themselves on average) on "
+        "the pair of paths, one to the query and one to the key, that contributes most to the best induction head's "
+        "preference. The pair is chosen on half of the windows of repeated random tokens, and its share of the "
+        "preference is measured on the other half. AMF's pair is the direct path to the query and, to the key, the "
+        "path through the first-layer head that attends most to the previous token on held-out text.",
         csv="matching.csv",
         source="matching_pairs",
     )

@@ -88,9 +88,9 @@ def _expected(results: Results) -> str:
     kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
     said = []
     for wanted, text in ((True, "high in"), (False, "near zero in")):
-        if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
-            said.append(f"{text} {' and '.join(names)}")
-    others = "; the others may end anywhere" * (len(kinds) < len(results.controls))
+        if names := [name for name, formed in kinds.items() if formed is wanted]:
+            said.append(f"{text} {' and '.join(f'“{name}”' for name in names)}")
+    others = "; other controls may end anywhere" * (len(kinds) < len(results.controls))
     return f"Prefix matching should end {', and '.join(said)}{others}." if said else "No outcome is expected."
 
 

@@ -11,10 +11,10 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Circuits of single tokens"
 TEXT = (
-    "OV: the outputs that a head raises most when it attends to the chosen token, without the final norm. QK: the "
-    "destinations that attend most to this token, without positions. In later layers, both ignore earlier heads. "
-    "Direct path: the likeliest next tokens by W_U W_E. Values: above the mean over outputs (OV) or a query's keys "
-    "(QK)."
+    "OV: the output tokens whose logits a head raises most when it attends to the chosen token (final norm left out). "
+    "QK: the destinations that attend most to this token, without positions. In later layers, both ignore earlier "
+    "heads. Direct path: the likeliest next tokens by W_U W_E. Numbers: logits above the mean over outputs (OV), "
+    "scores above the query's mean over keys (QK), and probabilities (direct path)."
 )
 
 

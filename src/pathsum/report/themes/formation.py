@@ -159,7 +159,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("heads per layer", lambda n, _: n),
         Column("seeds", lambda _, some: len(some)),
         *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
-        caption="Change-points in millions of tokens seen: median over seeds, and in brackets the range over seeds "
+        caption="Change-points in millions of tokens seen: median over seeds, and in parentheses the range over seeds "
         "and, if not all models have a change-point, the number that do (–: none). The CSV has the 95 % intervals of "
         "each model.",
         csv="changes.csv",

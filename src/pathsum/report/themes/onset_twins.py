@@ -41,7 +41,7 @@ def _table(pairs: list[tuple[Cell, Cell]]) -> Table:
         Column("onset of the twin", lambda _, plain: onset(plain)),
         Column("prefix matching", lambda control, _: control.summary.prefix_matching),
         Column("prefix matching of the twin", "summary.prefix_matching"),
-        caption="Onset of induction (tokens seen; in brackets the evaluations before and after it) and final prefix "
+        caption="Onset of induction (tokens seen; in parentheses the evaluations before and after it) and final prefix "
         "matching, with a built-in part of the mechanism and in the twin without it.",
         csv="controls.csv",
     )

@@ -59,9 +59,9 @@ def section(results: Results, _: Figures) -> Section:
         Text("papers", lambda _, papers, __: papers),
         Text("ours", lambda _, __, ours: ours[0]),
         Text("agrees", lambda _, __, ours: ours[1]),
-        caption="Values of the papers or of public checkpoints, and ours (ranges over models). Agreement means the "
-        "same kind of effect of similar size; it is not a statistical test. Brackets give sources and, where they "
-        "differ, both measures.",
+        caption="Values of the papers or of public checkpoints, and ours (ranges over models, or counts). Agreement "
+        "means the same kind of effect of similar size; it is not a statistical test. Parentheses give the source and, "
+        "where the papers measure something else, what is measured.",
         source="references",
     )
     return Section(TITLE, (), (table,))

@@ -59,7 +59,7 @@ def terms(cells: Sequence[Cell]) -> Table:
         Text("keys through the previous-token head", lambda c, *_: _through_keys(c)),
         Text("strongest path to the query", lambda c, rows, _: _carrier(c, rows)),
         caption="Preference of the best induction head for the token after the earlier occurrence of the current "
-        "token, on repeated random tokens (nats above the mean over keys), by term; in brackets the term's share of "
+        "token, on repeated random tokens (nats above the mean over keys), by term; in parentheses the term's share of "
         "the variance of scores over keys. Next to last column: the previous-token head, and the part with keys that "
         "come through it (nats). Last: the path to the query with the largest sum over key paths; if this path is a "
         "single head, “itself” is this head's "

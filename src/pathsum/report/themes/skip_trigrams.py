@@ -164,7 +164,7 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         "choosing documents. Places: number of its occurrences in some windows of these. Effect: on the logit of "
         "the output, above the mean over outputs; change in log P: log-probability of the output with minus without "
         "what the head moves from the source (both are means over places). Lift: how many times as often as overall "
-        "the output follows the destination if the source stands before it; in brackets, places where the output "
+        "the output follows the destination if the source stands before it; in parentheses, places where the output "
         "follows, of places with source and destination (judging documents; –: too few). The CSV has every head of "
         "every model.",
         csv="skip_trigrams.csv",

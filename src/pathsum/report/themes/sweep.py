@@ -67,7 +67,7 @@ def _table(results: Results) -> Table:
         Column("onset (tokens)", lambda c: "none" if (n := c.summary.onset_tokens) is None else millions(n)),
         caption="Every model of the grid. Heads: per layer. Tokens: seen in training. Prefix matching: of the best "
         "head; previous token: mean attention to it, of the best first-layer head. Repeats are repeated random tokens. "
-        "Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in brackets, the correlation of "
+        "Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in parentheses, the correlation of "
         "log P(next) with log P(next | current), and the partial correlation of W_U W_E with log P(next | current), "
         "log P(next) held constant.",
         csv="cells.csv",

@@ -46,14 +46,14 @@ def _mechanism(cells: Sequence[Cell]) -> str:
     needs = (
         "With two layers, heads of the second layer read what heads of the first layer write. AMF's induction "
         "mechanism needs a previous-token head in the first layer and a head in the second layer whose keys read it "
-        "(K-composition). The second head, the induction head, then attends to the token after an earlier occurrence "
-        "of the current token, and copies it."
+        "(K-composition). This second-layer head, the induction head, then attends to the token after an earlier "
+        "occurrence of the current token, and copies it."
     )
     if not found:
         return f"{needs} No induction head (prefix matching ≥ {FORMED}) has formed in any of {len(cells)} models."
     return (
         f"{needs} An induction head (prefix matching ≥ {FORMED}) has formed in {len(found)} of {len(cells)} models. "
-        f"There, the previous-token head gives {span([p.previous_token for p, _ in found])} of its attention to the "
+        f"In these, the previous-token head gives {span([p.previous_token for p, _ in found])} of its attention to the "
         f"previous token, and the induction head gives {span([i.prefix_matching for _, i in found])} to the token "
         "after the earlier occurrence (ranges over models)."
     )
@@ -109,7 +109,7 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         caption="The heads of the induction mechanism, chosen on other data: the first-layer head that attends most to "
         "the previous token, the head with the best prefix matching (its chance level is in the section “What each "
         "head does”), and the K-composition score of this pair, without the early head's mean write, minus chance "
-        "(chance in brackets).",
+        "(chance in parentheses).",
         source="mechanism",
     )
     composing = Table.of(

@@ -171,7 +171,7 @@ def _token_table(results: Results) -> Table:
         Column("share of W_OV", lambda _, r: r.share if isinstance(r, DirectionRow) else None),
         caption="Tokens on which heads act, for the model of each depth with the lowest held-out loss. First rows: "
         "the clusters of tokens that most clearly raise each other's logits. Cohesion is the mean entry of the OV "
-        "circuit over pairs of tokens of the cluster, in standard deviations of all its entries; in brackets, the "
+        "circuit over pairs of tokens of the cluster, in standard deviations of all its entries; in parentheses, the "
         "baseline with the head's writes randomly rotated (mean ± standard deviation). Last rows: the singular "
         "directions of W_OV that hold the largest share of ‖W_OV‖², as tokens read → tokens written. The files "
         "token_clusters.csv and directions.csv have every head of every model.",

@@ -64,7 +64,11 @@ def test_the_chapter_the_section_and_the_table_give_all_three() -> None:
     said = "(OV) circuit > 0.5), 5 of 8 by their behavior and 2 of 8 by intervention"
     chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
     assert "8 of 8 heads copy. Yet on repeated random tokens, the output of 5 of these raises the next" in chapter
-    assert "For 2 of these, resample ablation raises the second copy's loss significantly, and more than" in chapter
+    assert "For 2 of the 8 heads, resample ablation raises the second copy's loss both significantly and" in chapter
+    none = [replace(a, second_copy_low=-1.0) for a in WORKS.cells[NAME].rows(AblationRow)]
+    bare = replace(results, cells={NAME: results.cells[NAME].having(ablations=none)})
+    without = " ".join(one_layer.chapter(bare, {}).paragraphs)
+    assert "For none of the 4 heads does resample ablation raise the second copy's loss both" in without
     assert said in paragraphs(list(results.cells.values()))[0]
     row = [e.text for e in table(results).rows[0]]
     assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]

@@ -62,8 +62,9 @@ def _surprise(cells: Sequence[Cell]) -> str:
         f"{start} OV eigenvalues, AMF's evidence (positivity > {COPYING}, our threshold), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. {yet} repeated random tokens, the output of {behaviour or 'none'} of "
         "these raises the next token's logit significantly more often than that of another window's token. For "
-        f"{intervention or 'none'} of these, resample ablation raises the second copy's loss significantly, and more "
-        "than removing random directions does. A positive sum of eigenvalues means only that, on average over the "
+        f"{intervention or 'none'} of the {plural(len(copying), 'head')}{', ' if intervention else ' does '}resample "
+        f"ablation raise{'s' * bool(intervention)} the second copy's loss both significantly and more than removing "
+        "random directions does. A positive sum of eigenvalues means only that, on average over the "
         "vocabulary, attention to a token raises the logit of that token."
     )
 

@@ -159,7 +159,7 @@ def test_every_claim_names_the_theme_that_states_it(name: str) -> None:
 
 def test_what_is_printed_over_models_is_called_a_range() -> None:
     assert "; range over models 1.9" in judge(claim("induction_key_edge"), WORKS).detail
-    assert "ranges over models (not confidence intervals)" in JUDGED
+    assert "the range over models (not a confidence interval)" in JUDGED
 
 
 def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:

@@ -26,7 +26,7 @@ from pathsum.report.themes.calibration import marked
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
     "A claim is reproduced if all models that it concerns pass, and partly reproduced if some do. Each value is the "
-    "median over models, with their range (not a confidence interval) in parentheses. Chance: value without the effect "
+    "median, with the range over models (not a confidence interval) in parentheses. Chance: value without the effect "
     "(–: none). n: sample size per model."
 )
 FIRST = (  # claims of the first screen, whatever their verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pathsum.claims import samples
@@ -85,8 +85,13 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 def _no_induction(cell: Cell) -> Finding:
     """Judge by the highest prefix matching of all heads, not by that of the chosen induction head: the claim is about
     every head."""
-    best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
+    best = max(highest_matching([cell]), default=None)
     return Finding(best, best is not None and best <= NOT_FORMED)
+
+
+def highest_matching(cells: Iterable[Cell]) -> list[float]:
+    """Return the highest prefix matching of any head (0 to 1) of each model; models without heads are left out."""
+    return [max(h.prefix_matching for h in rows) for c in cells if (rows := c.rows(HeadRow))]
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:

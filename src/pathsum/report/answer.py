@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import millions, number, plural, span
-from pathsum.claims.one_layer import copying_heads, count
+from pathsum.claims.one_layer import copying_heads, count, highest_matching
 from pathsum.claims.suffixes import uncut
 from pathsum.claims.zero_layers import TOLERANCE
-from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 
 TITLE = "What zero, one and two layers of attention learn"
@@ -33,7 +32,7 @@ def _short(results: Results) -> tuple[str, ...]:
     Skip-trigrams are not tested."""
     zero, two = ([c.summary for c in results.with_layers(n)] for n in (0, 2))
     bigrams = [abs(s.bigram_excess_nats) <= TOLERANCE for s in zero if s.bigram_excess_nats is not None]
-    none = [h.prefix_matching <= NOT_FORMED for c in results.with_layers(1) for h in c.rows(HeadRow)]
+    none = [score <= NOT_FORMED for score in highest_matching(results.with_layers(1))]
     if not (bigrams and none and two and all((*bigrams, *none, *(s.onset_tokens is not None for s in two)))):
         return ()
     return ("Largely: zero layers learn bigrams, one layer skip-trigrams, two layers induction.",)
@@ -84,7 +83,7 @@ def _one(results: Results) -> str:
     cells = results.with_layers(1)
     if not cells:
         return "No one-layer model was trained."
-    scores = [h.prefix_matching for c in cells for h in c.rows(HeadRow)]
+    scores = highest_matching(cells)
     none, found = max(scores, default=0) <= NOT_FORMED, [c for cell in cells for c in copying_heads(cell)]
     return (
         f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: the highest prefix "

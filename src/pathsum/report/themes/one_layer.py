@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from pathsum.claims.formatting import layers_label, plural, span
-from pathsum.claims.one_layer import Copying, copying_heads, count
+from pathsum.claims.one_layer import Copying, copying_heads, count, highest_matching
 from pathsum.figures.heads import eigenvalues
 from pathsum.page.document import Column, Section, Table, Text
-from pathsum.records.heads import COPYING, HeadRow
+from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
 from pathsum.report.agreement import KINDS
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
@@ -33,7 +33,7 @@ def section(results: Results, figures: Figures) -> Section:
 def _text(cells: Sequence[Cell]) -> str:
     if not cells:
         return "This sweep has no one-layer model."
-    best = span([max(h.prefix_matching for h in rows) for c in cells if (rows := c.rows(HeadRow))], 3)
+    best = span(highest_matching(cells), 3)
     return (
         "Each head of a one-layer model adds a table of skip-trigrams, source … destination → out: attention from a "
         "destination token to an earlier source token raises the logit of an output token. A head sees which tokens "

@@ -74,7 +74,8 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             f"{span(kept)} of prefix matching is left."
         )
         passing = f"{len(alone.values) - len(alone.short)} of {plural(len(alone.values), 'model')}"
-        text += f" So this circuit suffices for induction in {passing} (needed: {MOST}, and more than in any control)."
+        needed = f"needed: at least {MOST}, and more than in any control"
+        text += f" So this circuit suffices for induction in {passing} ({needed})."
     return text.strip()
 
 

@@ -39,7 +39,10 @@ if __name__ == "__main__":
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         config = load(ExtractConfig, section(values, "extract"), "extract")
         require_whole(STATISTICS)
-        tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
+        tokenizer, counts = (
+            load_tokenizer(TOKENS / "tokenizer.json"),
+            CorpusStatistics.load(STATISTICS / "counts.safetensors"),
+        )
         verdict, tuning = (
             HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, config.windows_per_document, most)
             for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))

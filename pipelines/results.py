@@ -82,7 +82,7 @@ def provenance(
     corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str], sources: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return what the numbers depend on: software, processor, corpus and weights. It is equal for two runs on one
-    machine.
+    machine, also if Python was updated from one patch release to the next.
 
     ``positions`` is the position scheme of each model. ``sources`` are the public distributions whose source code is
     the corpus.
@@ -91,7 +91,7 @@ def provenance(
 
     return {
         "command": "make repro",
-        "python": platform.python_version(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
         "machine": platform.machine(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),

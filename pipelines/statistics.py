@@ -20,5 +20,5 @@ if __name__ == "__main__":
         )
         write_json(STATISTICS / "summary.json", summary)
         write_rows(STATISTICS / "ngrams.parquet", ngrams, NGramRow)
-        counts.save(STATISTICS / "counts.npz")
+        counts.save(STATISTICS / "counts.safetensors")
         write_manifest(STATISTICS)

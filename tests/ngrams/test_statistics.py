@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 from scipy import sparse
 
 from pathsum.config import ExtractConfig, SyntheticCorpus, TokenizerConfig
@@ -159,15 +160,27 @@ def test_large_vocabularies_give_the_same_through_sparse_tables(
 def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Path) -> None:
     said = "expected corpus statistics, got no file; run the statistics stage again"
     with pytest.raises(FileNotFoundError, match=said):
-        CorpusStatistics.load(tmp_path / "counts.npz")
-    (tmp_path / "counts.npz").write_bytes(b"not an npz")
+        CorpusStatistics.load(tmp_path / "counts.safetensors")
+    file = tmp_path / "counts.safetensors"
+    file.write_bytes(b"not a safetensors file")
     with pytest.raises(ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"):
-        CorpusStatistics.load(tmp_path / "counts.npz")
-    np.savez(tmp_path / "counts.npz", unigram_counts=np.arange(1000))
-    whole = (tmp_path / "counts.npz").read_bytes()
-    (tmp_path / "counts.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="expected corpus statistics, got something else"):
-        CorpusStatistics.load(tmp_path / "counts.npz")
+        CorpusStatistics.load(file)
+    counts = {"unigram_counts": np.arange(8), "dense": np.zeros((8, 8), dtype=np.int64)}
+    smoothing = {"smoothing": '["add", 0.5]'}
+    whole = save(counts, metadata=smoothing)
+    file.write_bytes(whole)
+    assert CorpusStatistics.load(file).smoothing == Smoothing("add", 0.5)
+    for other in (
+        whole[: len(whole) // 2],
+        save(counts),
+        save(counts, metadata={"smoothing": "add"}),
+        save(counts, metadata={"smoothing": "3"}),
+        save({"unigram_counts": np.arange(8)}, metadata=smoothing),
+        save({"dense": counts["dense"]}, metadata=smoothing),
+    ):
+        file.write_bytes(other)
+        with pytest.raises(ValueError, match="expected corpus statistics, got something else"):
+            CorpusStatistics.load(file)
 
 
 def test_tokens_of_another_tokenizer_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 from scipy import sparse
 from torch import Tensor
 
 from pathsum.config import ExtractConfig
+from pathsum.core.storage import write_whole
 from pathsum.data.counting import entropy, pair_counts, repeated_share
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import PARTS, read_tokens
@@ -21,6 +24,7 @@ from pathsum.ngrams.frequent import ngram_rows
 from pathsum.ngrams.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
 from pathsum.records.corpus import CorpusSummary, NGramRow
 
+UNIGRAM, SPARSE = "unigram_counts", ("data", "indices", "indptr")  # names of arrays in the file
 DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
 
 
@@ -55,24 +59,13 @@ class CorpusStatistics:
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
 
     def save(self, path: Path) -> None:
-        """Write the statistics as an .npz file, atomically and without pickles. Equal statistics give equal bytes."""
-        if sparse.issparse(self.bigram_counts):
-            c = self.bigram_counts
-            table = {"data": c.data, "indices": c.indices, "indptr": c.indptr}
-        else:
-            table = {"dense": self.bigram_counts}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(path.name + ".draft")
-        with draft.open("wb") as f:
-            np.savez(
-                f,
-                allow_pickle=False,
-                unigram_counts=self.unigram_counts,
-                smoothing_kind=np.array(self.smoothing.kind),
-                smoothing_constant=np.array(self.smoothing.constant),
-                **table,
-            )
-        draft.replace(path)
+        """Write the statistics as a safetensors file, atomically. Equal statistics give equal bytes, with any version
+        of Python (zip files, as ``numpy.savez`` writes them, depend on it)."""
+        c = self.bigram_counts
+        table = {name: getattr(c, name) for name in SPARSE} if sparse.issparse(c) else {"dense": c}
+        arrays = {name: np.ascontiguousarray(array) for name, array in ({UNIGRAM: self.unigram_counts} | table).items()}
+        smoothing = json.dumps([self.smoothing.kind, self.smoothing.constant])
+        write_whole(path, save(arrays, metadata={"smoothing": smoothing}))
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
@@ -81,14 +74,15 @@ class CorpusStatistics:
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the statistics stage again")
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as f:
-                unigram = f["unigram_counts"]
-                if "dense" in f:
-                    bigram = f["dense"]
+            with safe_open(path, framework="numpy") as file:
+                unigram = file.get_tensor(UNIGRAM)
+                if "dense" in file.keys():  # noqa: SIM118 (not a mapping)
+                    bigram = file.get_tensor("dense")
                 else:
-                    bigram = sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
-                smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
-        except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError, BadZipFile) as error:
+                    bigram = sparse.csr_array(tuple(map(file.get_tensor, SPARSE)), (len(unigram),) * 2)
+                kind, constant = json.loads(file.metadata()["smoothing"])
+                smoothing = Smoothing(str(kind), float(constant))
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
             ) from error

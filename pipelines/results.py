@@ -33,6 +33,7 @@ def read_results(folder: Path = Path()) -> Results:
     found = {name: cell for name in made if (cell := _records_of(name, folder, so_far is not None))}
     missing = tuple(name for name in cells if name not in found)
     controls = {name: found.pop(name) for name in declared if name in found}
+    found = by_size(found)
     if left & {"tokenize", "statistics"}:
         raise ValueError(
             "expected tokens and statistics of today's configuration, got others or none; run `make repro`, or wait "
@@ -49,6 +50,12 @@ def read_results(folder: Path = Path()) -> Results:
     # Sample sizes, which claims print as n.
     about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
+
+
+def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:
+    """Order models by their numbers of layers and heads and the width of a head; the rest stays in order."""
+    sizes = {name: (c.summary.n_layers, c.summary.n_heads, c.summary.d_head) for name, c in cells.items()}
+    return {name: cells[name] for name in sorted(cells, key=sizes.__getitem__)}
 
 
 def _stages(name: str) -> set[str]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.claims.formatting import number, span
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row, stacked
+from pathsum.figures.detail import in_detail
 from pathsum.figures.symbols import visible
 from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.bigrams import BigramRow
@@ -63,10 +64,8 @@ def _table(cell: Cell) -> Table:
 
 def bigrams(results: Results) -> Figure | None:
     """Draw log P(next | token) by the direct path against that of the corpus for the POINTS most frequent bigrams, for
-    one model of each depth, and the losses of zero-layer models. None without bigrams."""
-    shown = [
-        cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.rows(BigramRow)])
-    ]
+    the models of ``in_detail``, and the losses of zero-layer models. None without bigrams."""
+    shown = [cell for cell in in_detail(results).values() if cell.rows(BigramRow)]
     if not shown:
         return None
     frequent = stacked(shown, BigramRow).sort_values("count", ascending=False, kind="stable")

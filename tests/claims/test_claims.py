@@ -11,7 +11,18 @@ import pytest
 
 from pathsum.claims import registry, samples
 from pathsum.claims.formatting import number
-from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
+from pathsum.claims.judging import (
+    NO_MODEL,
+    NOT,
+    PARTLY,
+    REPRODUCED,
+    UNTESTABLE,
+    Claim,
+    Finding,
+    judge,
+    near_threshold,
+    within,
+)
 from pathsum.claims.one_layer import passing_share
 from pathsum.claims.registry import judge_all
 from pathsum.claims.themes import THEMES
@@ -202,12 +213,29 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     assert within(0.05, 0.04, 0.06)
     assert not within(0.05, None, None)
     assert not within(0.05, 0.051, 0.06)
-    findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
+    findings = {"a": Finding(0.3, True, "no note where it passes", unsure=True), "b": Finding(0.1, False, "why")}
     bounded = Claim(
         "id", "claim", "section", "measure", "≥ 0.2", lambda _: findings, unit="nats", sample=samples.held_out
     )
-    told = judge(bounded, WORKS).detail
-    assert told.endswith("The threshold lies within the 95 % interval of a.")
+    found = judge(bounded, WORKS)
+    assert found.notes == {"b": "why"}
+    assert found.unsure == ["a"]
+    assert found.detail == (
+        "1 of 2 models pass; range over models 0.10 to 0.30. Models that do not pass: b: 0.10 (why). "
+        "The threshold lies within the 95 % interval of a."
+    )
+    assert near_threshold(["a", "b", "c"], 9).endswith(" of a, b and c.")
+    assert near_threshold(["a", "b"], 2).endswith(" of every model.")
+    assert not near_threshold([], 2)
+
+
+def test_a_card_says_that_no_model_was_judged_and_nothing_where_no_threshold_is_near() -> None:
+    def note(results: Results) -> str:
+        judged = judge(claim("repeat_loss"), results)
+        return card(judged, results, dict.fromkeys(THEMES, "a section"), UNFROZEN).note
+
+    assert note(dataclasses.replace(WORKS, cells={})) == NO_MODEL
+    assert not note(WORKS)
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -216,6 +244,7 @@ def test_a_card_prints_the_value_of_every_model_and_marks_those_that_miss(name: 
     judged = judge(claim(name), results)
     made = card(judged, results, dict.fromkeys(THEMES, "a section"), UNFROZEN)
     assert {m.model: m.passes for m in made.models} == {n: n not in judged.short for n in judged.values}
+    assert {m.model: m.note for m in made.models if m.note} == judged.notes
     assert [m.value for m in made.models] == [number(v, claim(name).digits) for v in judged.values.values()]
     assert made.passing.startswith(f"{len(judged.values) - len(judged.short)} of ")
     assert number(judged.value, claim(name).digits) == made.value.split(" (")[0]

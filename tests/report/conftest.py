@@ -26,9 +26,11 @@ def exported_models() -> dict[str, Any]:
 
 
 def made_up_results() -> Results:
-    """Return made-up results of models of every depth, one of which is missing."""
+    """Return made-up results of models of every depth, one of which is missing, and one of which guesses repeats."""
     made = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
-    return replace(made, cells={**made.cells, NAME: with_torch_patterns(made.cells[NAME])})
+    drawn = with_torch_patterns(made.cells[NAME])
+    guesses = replace(drawn.summary, repeat_second_loss_nats=drawn.summary.repeat_guessing_nats, repeat_top1=0.07)
+    return replace(made, cells={**made.cells, NAME: replace(drawn, summary=guesses)})
 
 
 @pytest.fixture(scope="session")

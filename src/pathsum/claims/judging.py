@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pathsum.claims.chance import UNKNOWN, Level, always
@@ -14,13 +14,14 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
+NO_MODEL = "This sweep has no model that the claim concerns."
 OWN = "this suite"  # the section of a claim that is in neither paper
 
 
 @dataclass(frozen=True)
 class Finding:
     """The result of one model for a claim: the value of the measure (None: not measured, or undefined for this model),
-    whether the model passes, and a note."""
+    whether the model passes, and a note, which the report shows after the value if the model does not pass."""
 
     value: float | None
     passes: bool
@@ -71,25 +72,35 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
         verdict=verdict,
         detail=_detail(claim, findings, passing, known),
         short=[name for name, f in findings.items() if not f.passes],
+        notes={name: f.note for name, f in findings.items() if _short(f)},
+        unsure=[name for name, f in findings.items() if f.unsure],
     )
 
 
 def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
     if not findings:
-        return "This sweep has no model that the claim concerns."
+        return NO_MODEL
     values = _range([number(v, claim.digits) for v in sorted(known)])
-    notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
-    unsure = [name for name, f in findings.items() if f.unsure]
+    notes = [f"{name}: {number(f.value, claim.digits)} ({f.note})" for name, f in findings.items() if _short(f)]
     sentences = [
-        f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}."
+        f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}.",
+        f"Models that do not pass: {'; '.join(notes)}." if notes else "",
+        near_threshold([name for name, f in findings.items() if f.unsure], len(findings)),
     ]
-    if notes:
-        sentences.append(f"Models that do not pass: {'; '.join(notes)}.")
-    if unsure:
-        names = " and ".join(filter(None, (", ".join(unsure[:-1]), unsure[-1])))
-        of = "every model" if 1 < len(unsure) == len(findings) else names
-        sentences.append(f"The threshold lies within the 95 % interval of {of}.")
-    return " ".join(sentences)
+    return " ".join(filter(None, sentences))
+
+
+def _short(finding: Finding) -> bool:
+    return not finding.passes and bool(finding.note)
+
+
+def near_threshold(models: Sequence[str], of: int) -> str:
+    """Return a sentence that names the ``models``, of ``of`` in all, whose intervals contain the threshold. Empty if
+    there is none."""
+    if not models:
+        return ""
+    names = " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
+    return f"The threshold lies within the 95 % interval of {'every model' if 1 < len(models) == of else names}."
 
 
 def _range(known: list[str]) -> str:

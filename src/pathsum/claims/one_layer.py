@@ -65,7 +65,7 @@ def _copying_heads(cell: Cell) -> Finding:
         return Finding(None, False, "not measured")
     share = sum(c.shown for c in found) / len(found)
     by_weights = sum(c.weights for c in found) / len(found)
-    return Finding(share, share > MOST, f"share by both {number(share)}, by weights alone {number(by_weights)}")
+    return Finding(share, share > MOST, f"by weights alone {number(by_weights)}")
 
 
 def copying_share(cell: Cell) -> float | None:

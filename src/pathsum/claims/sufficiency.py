@@ -31,7 +31,7 @@ def _suffices(cell: Cell) -> Finding:
         return Finding(None, False, "no induction head past the first layer")
     clear = ours.matching_low > other.matching_high
     passes = ours.matching_share >= MOST and clear
-    note = f"{number(ours.matching_share)} remains, best control {number(other.matching_share)}"
+    note = f"best control {number(other.matching_share)}"
     note += "" if clear else ", interval not above that of the control"
     return Finding(ours.matching_share, passes, note)
 

@@ -66,7 +66,7 @@ def repeat_gain(cell: Cell) -> float:
 
 def _repeat_gain(cell: Cell) -> Finding:
     gain = repeat_gain(cell)
-    return at_least(gain, GAIN, f"gain over guessing {number(gain)}, top-1 accuracy {number(cell.summary.repeat_top1)}")
+    return at_least(gain, GAIN, f"top-1 accuracy {number(cell.summary.repeat_top1)}")
 
 
 def _one_head_of(results: Results) -> str:

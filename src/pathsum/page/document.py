@@ -146,11 +146,12 @@ class Lab:
 
 @dataclass(frozen=True)
 class ModelValue:
-    """The value of a claim's measure in one model, and whether the model passes."""
+    """The value of a claim's measure in one model, whether the model passes, and why not or how nearly."""
 
     model: str
     value: str
     passes: bool
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class ClaimCard:
     section: str  # section of the paper
     measure: str
     models: tuple[ModelValue, ...]
-    detail: str
+    note: str  # on models whose intervals contain the threshold, or that no model was judged; or empty
     changes: tuple[str, ...]  # since the claims were frozen
     evidence: str  # title of the section that shows the records
 

@@ -26,3 +26,5 @@ class ClaimResult:
     verdict: str  # reproduced | partly | not | not testable here
     detail: str  # the result in words and numbers
     short: list[str] = field(default_factory=list)  # models that miss the threshold
+    notes: dict[str, str] = field(default_factory=dict)  # more on some of these, by model
+    unsure: list[str] = field(default_factory=list)  # models in whose 95 % interval the threshold lies

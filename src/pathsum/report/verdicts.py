@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.judging import OWN
+from pathsum.claims.judging import NO_MODEL, OWN, near_threshold
 from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.page.document import ClaimCard, ModelValue, Section, Table, Text
 from pathsum.records.results import Results
@@ -36,10 +36,10 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
         section=claim.section,
         measure=claim.measure,
         models=tuple(
-            ModelValue(name, number(value, stated.digits), name not in claim.short)
+            ModelValue(name, number(value, stated.digits), name not in claim.short, claim.notes.get(name, ""))
             for name, value in claim.values.items()
         ),
-        detail=claim.detail,
+        note=near_threshold(claim.unsure, len(claim.values)) if claim.values else NO_MODEL,
         changes=notes(registered, claim.id),
         evidence=sections[stated.theme],
     )

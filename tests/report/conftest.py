@@ -11,6 +11,7 @@ import pytest
 
 from pathsum.claims.registry import judge_all
 from pathsum.page.lab import export
+from pathsum.records.composition import CompositionRow
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
 from pathsum.report.story import draw_all
@@ -26,11 +27,13 @@ def exported_models() -> dict[str, Any]:
 
 
 def made_up_results() -> Results:
-    """Return made-up results of models of every depth, one of which is missing, and one of which guesses repeats."""
+    """Return made-up results of models of every depth. One model is missing. One guesses repeated tokens, and its
+    induction head composes with another head than the previous-token head."""
     made = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
     drawn = with_torch_patterns(made.cells[NAME])
     guesses = replace(drawn.summary, repeat_second_loss_nats=drawn.summary.repeat_guessing_nats, repeat_top1=0.07)
-    return replace(made, cells={**made.cells, NAME: replace(drawn, summary=guesses)})
+    moved = [replace(edge, early_head=1 - edge.early_head) for edge in drawn.rows(CompositionRow)]
+    return replace(made, cells={**made.cells, NAME: replace(drawn, summary=guesses).having(composition=moved)})
 
 
 @pytest.fixture(scope="session")

@@ -108,11 +108,11 @@ def test_every_verdict_leads_to_the_place_where_its_numbers_are_printed(full: Pa
     source = (full / "index.html").read_text(encoding="utf-8")
     cards = dict(re.findall(r'<article class="claim" id="([^"]*)">(.*?)</article>', source, re.S))
     assert set(cards) == {slug(c.claim) for c in registry.claims().values()}
-    assert "<b>0.00</b> (does not pass: top-1 accuracy 0.07)</li>" in source
+    assert "<b>0.00</b> (does not pass; top-1 accuracy 0.07)</li>" in source
     twin = (full / "README.md").read_text(encoding="utf-8")
-    assert "**0.00** (does not pass: top-1 accuracy 0.07)\n" in twin
+    assert "**0.00** (does not pass; top-1 accuracy 0.07)\n" in twin
     for form in (source, twin):  # names of heads are spelled out
-        assert "(does not pass: composes most with head 0.1, not with the previous-token head 0.0)" in form
+        assert "(does not pass; composes most with head 0.1, not with the previous-token head 0.0)" in form
     for judged, stated in zip(judge_all(results), registry.claims().values(), strict=True):
         text = unescape(re.sub("<[^>]*>", "", cards[slug(judged.claim)]))
         for printed in (stated.unit, judged.threshold, stated.chance(results), stated.papers, judged.section):

@@ -51,7 +51,9 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     unsure = dataclasses.replace(results, cells={cell.name: cell.having(edge_contrasts=close)})
     found = judge(key_edge, unsure)
     assert found.verdict == NOT
-    assert "resample ablation 0.04 [−0.02, 0.09] against the edge L0H1 → L1H0 (Q)" in found.detail
+    assert found.notes[cell.name].endswith(
+        "resample ablation 0.04 [−0.02, 0.09]; strongest other edge: Q of L1H0 from L0H1"
+    )
 
 
 def test_a_model_extracted_without_distances_is_still_stated() -> None:

@@ -17,13 +17,18 @@ def _key_edge(cell: Cell) -> Finding:
     zero, resample = (found.get(method) for method in METHODS)
     if zero is None or resample is None:
         return Finding(None, False, "no such edge was ablated")
-    notes = [
-        f"{c.method} ablation {interval(c.difference_nats, c.low, c.high)} against "
-        f"the edge {head_label(c.other_early_layer, c.other_early_head)} → {head_label(c.other_layer, c.other_head)} "
-        f"({c.other_kind})"
-        for c in (zero, resample)
-    ]
-    return Finding(resample.difference_nats, min(zero.low, resample.low) > 0, ", ".join(notes))
+    differences = ", ".join(
+        f"{c.method} ablation {interval(c.difference_nats, c.low, c.high)}" for c in (zero, resample)
+    )
+    rivals = " and ".join(dict.fromkeys(_rival(c) for c in (zero, resample)))
+    return Finding(
+        resample.difference_nats, min(zero.low, resample.low) > 0, f"{differences}; strongest other edge: {rivals}"
+    )
+
+
+def _rival(contrast: EdgeContrastRow) -> str:
+    early = head_label(contrast.other_early_layer, contrast.other_early_head)
+    return f"{contrast.other_kind} of {head_label(contrast.other_layer, contrast.other_head)} from {early}"
 
 
 def edge_label(edge: AblationRow) -> str:

@@ -72,7 +72,7 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
         verdict=verdict,
         detail=_detail(claim, findings, passing, known),
         short=[name for name, f in findings.items() if not f.passes],
-        notes={name: f.note for name, f in findings.items() if _short(f)},
+        notes={name: f.note for name, f in findings.items() if _noted(f)},
         unsure=[name for name, f in findings.items() if f.unsure],
     )
 
@@ -81,7 +81,7 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
     if not findings:
         return NO_MODEL
     values = _range([number(v, claim.digits) for v in sorted(known)])
-    notes = [f"{name}: {number(f.value, claim.digits)} ({f.note})" for name, f in findings.items() if _short(f)]
+    notes = [f"{name}: {number(f.value, claim.digits)} ({f.note})" for name, f in findings.items() if _noted(f)]
     sentences = [
         f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}.",
         f"Models that do not pass: {'; '.join(notes)}." if notes else "",
@@ -90,7 +90,7 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
     return " ".join(filter(None, sentences))
 
 
-def _short(finding: Finding) -> bool:
+def _noted(finding: Finding) -> bool:
     return not finding.passes and bool(finding.note)
 
 

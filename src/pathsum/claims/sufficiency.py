@@ -32,7 +32,7 @@ def _suffices(cell: Cell) -> Finding:
     clear = ours.matching_low > other.matching_high
     passes = ours.matching_share >= MOST and clear
     note = f"best control {number(other.matching_share)}"
-    note += "" if clear else ", interval not above that of the control"
+    note += "" if clear else ", not clearly lower"
     return Finding(ours.matching_share, passes, note)
 
 

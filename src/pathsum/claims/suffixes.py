@@ -68,9 +68,9 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     )
     reasons: list[str] = []
     if max(left) >= LEFT:
-        reasons.append(f"up to {number(max(left))} of the advantage is left (upper end)")
+        reasons.append("too much of the advantage may be left")
     if min(kept) <= LEFT:
-        reasons.append(f"attention to a match of one token may fall to {number(min(kept))} of its value (lower end)")
+        reasons.append(f"attention to a match of one token may fall to {number(min(kept))} of its value")
     return Finding(max(left), max(left) < LEFT < min(kept), ", ".join(reasons), unsure)
 
 

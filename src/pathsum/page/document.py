@@ -146,7 +146,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class ModelValue:
-    """The value of a claim's measure in one model, whether the model passes, and why not or how nearly."""
+    """The value of a claim's measure in one model, whether the model passes, and a note if it does not."""
 
     model: str
     value: str
@@ -171,7 +171,7 @@ class ClaimCard:
     section: str  # section of the paper
     measure: str
     models: tuple[ModelValue, ...]
-    note: str  # on models whose intervals contain the threshold, or that no model was judged; or empty
+    note: str  # which models' intervals contain the threshold, or that there is no model; may be empty
     changes: tuple[str, ...]  # since the claims were frozen
     evidence: str  # title of the section that shows the records
 

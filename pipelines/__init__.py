@@ -35,7 +35,7 @@ from pipelines.interrupts import end_with_parent, listen  # noqa: E402
 # setting makes no difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-gc.set_threshold(10_000)  # imports make many objects and no garbage; with the usual 700 they take 4 to 10 % longer
+gc.set_threshold(10_000)  # imports make many objects and hardly any garbage; by default they take 4 to 10 % longer
 
 if _is_command:
     listen(_mask)

@@ -16,7 +16,7 @@ os.environ["GOMP_SPINCOUNT"] = "0"
 import pytest
 from filelock import FileLock
 
-gc.set_threshold(10_000)  # collected tests are many objects and no garbage; see pipelines/__init__.py
+gc.set_threshold(10_000)  # collected tests are many objects and hardly any garbage; see pipelines/__init__.py
 
 # What a shell without job control starts in the background ignores interrupts, and so would every command of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -93,7 +93,7 @@ def at_a_time() -> int:
     """Return the default number of models that are processed at a time.
 
     With a GPU it is one. Otherwise it is the number of cores, but at most one per 2.5 GiB of memory (a model of the
-    default grid needs 1.7 GiB).
+    default grid needs 1.8 GiB).
     """
     import torch  # takes two seconds, so it is imported only if a result is out of date
 

@@ -52,7 +52,7 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     found = judge(key_edge, unsure)
     assert found.verdict == NOT
     assert found.notes[cell.name].endswith(
-        "resample ablation 0.04 [−0.02, 0.09]; strongest other edge: Q of L1H0 from L0H1"
+        "resample ablation 0.04 [−0.02, 0.09]; strongest other edge: L0H1 → L1H0 (Q)"
     )
 
 

@@ -27,14 +27,17 @@ def _key_edge(cell: Cell) -> Finding:
 
 
 def _rival(contrast: EdgeContrastRow) -> str:
-    early = head_label(contrast.other_early_layer, contrast.other_early_head)
-    return f"{contrast.other_kind} of {head_label(contrast.other_layer, contrast.other_head)} from {early}"
+    early = contrast.other_early_layer, contrast.other_early_head
+    return _label(early, (contrast.other_layer, contrast.other_head), contrast.other_kind)
 
 
 def edge_label(edge: AblationRow) -> str:
     """Format an edge as "early head → late head (kind)", where the kind is Q, K or V."""
-    early = head_label(edge.early_layer or 0, edge.early_head or 0)
-    return f"{early} → {head_label(edge.layer, edge.head)} ({edge.kind})"
+    return _label((edge.early_layer or 0, edge.early_head or 0), (edge.layer, edge.head), edge.kind)
+
+
+def _label(early: tuple[int, int], late: tuple[int, int], kind: str | None) -> str:
+    return f"{head_label(*early)} → {head_label(*late)} ({kind})"
 
 
 CLAIMS: tuple[Claim, ...] = (

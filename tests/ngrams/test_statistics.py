@@ -165,11 +165,11 @@ def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Pat
     file.write_bytes(b"not a safetensors file")
     with pytest.raises(ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"):
         CorpusStatistics.load(file)
-    counts = {"unigram_counts": np.arange(8), "dense": np.zeros((8, 8), dtype=np.int64)}
-    smoothing = {"smoothing": '["add", 0.5]'}
+    counts = {"unigram_counts": np.full(8, 28), "dense": np.arange(8)[:, None].repeat(8, axis=1)}
+    smoothing = {"smoothing": '["Dirichlet", 0.5]'}
     whole = save(counts, metadata=smoothing)
     file.write_bytes(whole)
-    assert CorpusStatistics.load(file).smoothing == Smoothing("add", 0.5)
+    assert CorpusStatistics.load(file).smoothing == Smoothing("Dirichlet", 0.5)
     for other in (
         whole[: len(whole) // 2],
         save(counts),
@@ -177,6 +177,11 @@ def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Pat
         save(counts, metadata={"smoothing": "3"}),
         save({"unigram_counts": np.arange(8)}, metadata=smoothing),
         save({"dense": counts["dense"]}, metadata=smoothing),
+        save(counts, metadata={"smoothing": '["add", 0.5]'}),
+        save(counts, metadata={"smoothing": '["Dirichlet", 0.3]'}),
+        save(counts | {"dense": counts["dense"].T.copy()}, metadata=smoothing),  # [next, token]
+        save(counts | {"dense": counts["dense"][1:].copy()}, metadata=smoothing),
+        save({name: array.astype(np.float64) for name, array in counts.items()}, metadata=smoothing),
     ):
         file.write_bytes(other)
         with pytest.raises(ValueError, match="expected corpus statistics, got something else"):

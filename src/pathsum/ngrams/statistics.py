@@ -21,7 +21,7 @@ from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import PARTS, read_tokens
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.ngrams.frequent import ngram_rows
-from pathsum.ngrams.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
+from pathsum.ngrams.smoothing import CANDIDATES, BigramTable, Counts, Smoothing, add_one, best_smoothing
 from pathsum.records.corpus import CorpusSummary, NGramRow
 
 UNIGRAM, SPARSE = "unigram_counts", ("data", "indices", "indptr")  # names of arrays in the file
@@ -53,14 +53,14 @@ class CorpusStatistics:
 
     def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
         """Return the mean loss of the smoothed bigram model on each window, in nats per token: the baseline that sees
-        only the current token."""
+        only the current token. Each call sums over the whole table of counts."""
         table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
         likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
 
     def save(self, path: Path) -> None:
         """Write the statistics as a safetensors file, atomically. Equal statistics give equal bytes, with any version
-        of Python (zip files, as ``numpy.savez`` writes them, depend on it)."""
+        of Python. Memory holds the table of counts twice meanwhile."""
         c = self.bigram_counts
         table = {name: getattr(c, name) for name in SPARSE} if sparse.issparse(c) else {"dense": c}
         arrays = {name: np.ascontiguousarray(array) for name, array in ({UNIGRAM: self.unigram_counts} | table).items()}
@@ -69,8 +69,8 @@ class CorpusStatistics:
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
-        """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it has other
-        contents."""
+        """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it holds
+        anything else: other arrays, counts that do not add up, or a smoothing that is not one of CANDIDATES."""
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the statistics stage again")
         try:
@@ -81,7 +81,11 @@ class CorpusStatistics:
                 else:
                     bigram = sparse.csr_array(tuple(map(file.get_tensor, SPARSE)), (len(unigram),) * 2)
                 kind, constant = json.loads(file.metadata()["smoothing"])
-                smoothing = Smoothing(str(kind), float(constant))
+            if (smoothing := Smoothing(kind, constant)) not in CANDIDATES:
+                raise ValueError(f"{kind} smoothing with the constant {constant}")
+            sums, square = np.asarray(bigram.sum(axis=0)).ravel(), (len(unigram),) * 2
+            if unigram.dtype != np.int64 or bigram.shape != square or not np.array_equal(sums, unigram):
+                raise ValueError("the bigram counts of a token do not add up to its unigram count")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
@@ -92,7 +96,7 @@ class CorpusStatistics:
 def corpus_statistics(
     folder: Path, name: str, n_ctx: int, config: ExtractConfig
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
-    """Return the summary, the frequent n-grams and the statistics of the tokenized corpus in ``folder``.
+    """Return the summary, the frequent n-grams and the statistics of the tokenized corpus ``name`` in ``folder``.
 
     Windows have ``n_ctx`` tokens. Losses are in nats per token, over the windows of verdict documents on which models
     are judged. The smoothing is chosen on tuning documents. The n-grams are those of ``ngram_rows``: ``config.top_k``

@@ -115,19 +115,22 @@ def test_a_run_says_what_it_does_not_do(
     assert "evaluated on all" not in said(project(tmp_path / "enough", tokens=0, eval_windows=2))
 
 
-def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_state(
+def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_intact_state(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     broken = project(tmp_path, tokens=LONG, n_log_evals=8)
     child = start(broken, TWO)
-    while child.poll() is None and not list(broken.glob("runs/*/state.bin")):
+    while child.poll() is None and not list(broken.glob("runs/*/previous.bin")):
         time.sleep(0.002)
     time.sleep(0.05)
-    os.kill(int(next(broken.glob("runs/*/lock")).read_text()), signal.SIGKILL)
+    (run,) = broken.glob("runs/*")
+    os.kill(int((run / "lock").read_text()), signal.SIGKILL)
     output, _ = child.communicate(timeout=300)
     assert child.returncode != 0, "it was done before it could be killed"
     assert "SIGKILL" in output
-    finish(start(broken, TWO))
+    (run / "state.bin").write_bytes(b"damaged")
+    assert finish(start(broken, TWO)).count("it is set aside") == 1  # by the main process, before the other looks
+    assert (run / "state.damaged").read_bytes() == b"damaged"
     assert contents(broken) == contents(pair[1])
 
 

@@ -97,8 +97,10 @@ def train(
     autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
     if ranks.is_main():
         discard_damaged(run)
-    ranks.barrier()
-    step, stored = load_state(run, model, opts)
+        step, stored = load_state(run, model, opts)
+    ranks.barrier()  # the main process sets invalid states aside before the others look for one
+    if not ranks.is_main():
+        step, stored = load_state(run, model, opts)
     logged = log_until(run / LOG, step)
     ranks.barrier()  # every process reads the state before the main process writes the next one
     if ranks.is_main():

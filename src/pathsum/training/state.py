@@ -22,7 +22,6 @@ from torch.optim import Optimizer
 from pathsum.core.manifest import sha256
 from pathsum.core.storage import write_whole
 from pathsum.model.transformer import Transformer
-from pathsum.training import ranks
 from pathsum.training.store import LOG, log_until
 
 STATE, PREVIOUS = "state.bin", "previous.bin"
@@ -64,13 +63,12 @@ def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[in
             if name == run.name and _as_stored(run, step, stored):
                 _restore(tensors, model, opts)
                 return step, stored
-        if ranks.is_main():
-            path.replace(path.with_suffix(".damaged"))
-            print(
-                f"{path}: is damaged, of another run, or does not fit the stored log and checkpoints; it is set aside, "
-                "and training continues from the state before it, or from the start",
-                file=sys.stderr,
-            )
+        path.replace(path.with_suffix(".damaged"))
+        print(
+            f"{path}: is damaged, of another run, or does not fit the stored log and checkpoints; it is set aside, "
+            "and training continues from the state before it, or from the start",
+            file=sys.stderr,
+        )
     return -1, {}
 
 

@@ -87,9 +87,11 @@ def require_space(folder: Path, size: int) -> None:
 
 def adopt(run: Path, folder: Path) -> None:
     """Replace ``folder``, the output of a stage, by a copy of the manifest of a finished run and of the files that it
-    lists. Raises ValueError if the copy does not match the manifest."""
+    lists. Raises FileNotFoundError if one of them is missing in ``run``, and ValueError if the manifest is damaged or
+    the copy does not match it."""
+    files = read_manifest(run)[0]
     shutil.rmtree(folder, ignore_errors=True)
-    for name in (*read_manifest(run)[0], MANIFEST):
+    for name in (*files, MANIFEST):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / name, folder / name)
     if found := damage(folder, run.name):
@@ -97,7 +99,8 @@ def adopt(run: Path, folder: Path) -> None:
 
 
 def log_until(path: Path, step: int) -> bytes:
-    """Return the intact lines of a log up to the evaluation at ``step``, or none if ``step`` is negative."""
+    """Return the intact lines of a log up to the evaluation at ``step``. Empty if ``step`` is negative or there is no
+    log at ``path``."""
     kept = b""
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError):  # a line that is incomplete or damaged

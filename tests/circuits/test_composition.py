@@ -17,6 +17,7 @@ from pathsum.circuits.composition import (
     composition_scores,
     reader,
     rotation_null,
+    scores_of_writers,
     sizes,
     spectra,
     variance,
@@ -169,6 +170,10 @@ def test_heads_compose_with_those_of_every_earlier_layer() -> None:
 def test_one_layer_composes_with_nothing(n_layers: int) -> None:
     weights = handmade.random_weights(seed=0, n_layers=n_layers)
     assert composition_scores(weights, 101, torch.Generator()) == []
+
+
+def test_without_writers_there_are_no_scores() -> None:
+    assert scores_of_writers(handmade.random_weights(seed=0, n_layers=2), [], 101, torch.Generator()) == []
 
 
 def test_the_same_seed_gives_the_same_p_values() -> None:

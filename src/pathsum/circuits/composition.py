@@ -85,11 +85,12 @@ def composition_scores(
 ) -> list[CompositionScore]:
     """Return the composition scores of all edges with their p-values (docs/framework.md §4.2 and §4.3).
 
-    An edge is a pair of heads in different layers and a kind (Q, K or V). If ``writers`` is given, the early heads are
-    taken from it. All edges share the same rotations. The two-sided p is at least 2 / (1 + rotations). With n edges,
-    Benjamini–Hochberg at 5 % can therefore accept a single edge only with at least 40 · n − 1 rotations. Costs
-    rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1 early
-    and H2 late heads. ValueError as in ``scores_of_writers``."""
+    An edge is a pair of heads in different layers and a kind (Q, K or V); there is none with fewer than two layers. If
+    ``writers`` is given, the early heads are taken from it; it has as many heads per layer as ``weights``. All edges
+    share the same rotations. The two-sided p is at least 2 / (1 + rotations). So if only one of n edges composes,
+    Benjamini–Hochberg at 5 % needs at least 40 · n − 1 rotations to accept it. For H1 early and H2 late heads, costs
+    about rotations · d_head · (d_head · (d_model + 3 · H2) + 3 · H1 · H2) operations, and 3 · rotations · H1 · H2
+    numbers of memory. ValueError as in ``scores_of_writers``."""
     (scores,) = scores_of_writers(weights, [writers or weights], rotations, generator)
     return scores
 
@@ -110,7 +111,7 @@ def scores_of_writers(
     late_heads = _heads(weights)
     readers = [(kind, place) for kind in KINDS for place in late_heads if place[0] > 0]
     early_heads = [{p: head for p, head in _heads(w).items() if p[0] < len(weights.layers) - 1} for w in writers]
-    if not early_heads[0] or not readers:
+    if not any(early_heads) or not readers:
         return [[] for _ in writers]
     d_model, early_places = weights.W_E.shape[0], list(early_heads[0])
     read = spectra([reader(late_heads[place], kind) for kind, place in readers])
@@ -174,8 +175,8 @@ def rotation_null(
     """Sample score² of every pair of a reading and a writing matrix under random rotations, which all pairs share.
 
     ``read`` and ``written`` come from ``spectra``. A row p of ``read`` belongs to a reading matrix, and a row p′ of
-    ``written`` to a writing matrix. A draw is pᵀ (M ∘ M) p′, with M the r × r′ corner of a random rotation. In 0..1.
-    See docs/framework.md §4.2."""
+    ``written`` to a writing matrix. Each of the n = ``rotations`` draws is pᵀ (M ∘ M) p′, with M the r × r′ corner of a
+    random rotation. In 0..1, float64. See docs/framework.md §4.2."""
     n_read, n_written = read.shape[1], written.shape[1]
     draws = []
     for some in torch.arange(rotations).split(512):

@@ -33,9 +33,10 @@ def removal_costs(
 ) -> Float[Tensor, "n batch"]:
     """Return the rise of the loss if a path is removed, L(logits − path) − L(logits), for each path and window.
 
-    ``patterns`` and ``scales`` are frozen at their values on these windows. In nats per token, positive if the path
-    lowers the loss. Costs ``path_logits`` and a softmax for each path. ValueError if the shape of ``logits`` is not
-    that of the windows' inputs, or as in ``check_frozen``. See docs/framework.md §2.6."""
+    ``patterns`` and ``scales`` are frozen at their values on these windows. The inputs are all tokens of a window but
+    the last, the targets all but the first. In nats per token, positive if the path lowers the loss. Costs
+    ``path_logits`` and a softmax for each path. ValueError if ``logits`` have another batch size or number of positions
+    than the inputs, or as in ``check_frozen``. See docs/framework.md §2.6."""
     if logits.shape[:2] != windows[:, 1:].shape:
         raise ValueError(
             f"expected logits for {windows.shape[0]} × {windows.shape[1] - 1} inputs, got {logits.shape[0]} × "
@@ -46,4 +47,4 @@ def removal_costs(
     parts = (path_logits(weights, path, inputs, patterns, scales) for path in paths)
     costs = [(window_losses(logits - part, targets) - whole).tolist() for part in parts]
     # ``costs`` holds Python numbers, because small tensors that stay allocated would fragment the memory of the logits.
-    return logits.new_tensor(costs)
+    return logits.new_tensor(costs).reshape(len(paths), len(windows))

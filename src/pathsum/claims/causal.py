@@ -16,7 +16,7 @@ def _key_edge(cell: Cell) -> Finding:
     found = {c.method: c for c in cell.rows(EdgeContrastRow)}
     zero, resample = (found.get(method) for method in METHODS)
     if zero is None or resample is None:
-        return Finding(None, False, "no such edge was ablated")
+        return Finding(None, False, "no key edge, or no other edge, was ablated")
     differences = ", ".join(
         f"{c.method} ablation {interval(c.difference_nats, c.low, c.high)}" for c in (zero, resample)
     )
@@ -53,6 +53,6 @@ CLAIMS: tuple[Claim, ...] = (
         sample=samples.over(
             lambda cell: [r.windows for r in cell.rows(EdgeContrastRow)], "windows of repeated random tokens"
         ),
-        unit="nats per token more than the strongest other edge",
+        unit="nats per token more than the strongest other edge (resample ablation)",
     ),
 )

@@ -24,7 +24,8 @@ def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level
     """
 
     def level(results: Results) -> str:
-        return span([r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour], 3)
+        levels = [r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour]
+        return or_unknown(span(levels, 3), " (uniform attention)")
 
     return level
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from pathsum.claims import samples
+from pathsum.claims.chance import or_unknown
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.claims.score_paths import share_of
@@ -16,6 +17,8 @@ from pathsum.records.terms import TermRow
 
 CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: how many tokens back the content comes from
 MOST = 0.5  # half of the preference: more than all other pairs of offsets together
+NO_PREFERENCE = "no preference for the token after the earlier occurrence"
+FIRST_LAYER = "the best prefix-matching head is in the first layer"
 
 
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
@@ -54,17 +57,19 @@ def order(cell: Cell, n: int) -> TermRow | None:
 
 
 def virtual_heads_little(cell: Cell) -> Finding:
-    """Judge whether content that two heads moved reduces the loss less than content that one head or no head moved.
+    """Judge whether content that two heads moved reduces the loss less than content that one head moved, and less than
+    content that no head moved.
 
-    The 95 % interval for two heads must lie below the intervals for one head and for none. Loss reductions are at own
-    norm scales (docs/framework.md §2.7).
+    The 95 % interval for two heads must lie below that for one and below that for none. Loss reductions are at own norm
+    scales (docs/framework.md §2.7). The finding has no value if they were not measured.
     """
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:
         return Finding(None, False, "not measured")
     least = min(row.own_scale_low or 0.0 for row in (none, one))
-    by_heads = ", ".join(number(t.own_scale_nats) for n in range(3) if (t := order(cell, n)) is not None)
-    note = f"no hop {number(none.own_scale_nats)}, one {number(one.own_scale_nats)}; by heads {by_heads}"
+    by_heads = ", ".join(f"{n}: {number(t.own_scale_nats)}" for n in range(3) if (t := order(cell, n)) is not None)
+    hopped = f"no hop {number(none.own_scale_nats)}, one hop {number(one.own_scale_nats)}"
+    note = f"{hopped}; by number of heads on the path, {by_heads}"
     return Finding(two.own_scale_nats, (two.own_scale_high or 0.0) < least, note)
 
 
@@ -76,18 +81,18 @@ def _by_content(cell: Cell) -> Finding:
     rows = of_induction_head(cell)
     value = share(rows, CURRENT, PREVIOUS)
     if value is None:
-        return Finding(None, False, "prefers no such key" if rows else "the best prefix-matching head is in layer 0")
+        return Finding(None, False, NO_PREFERENCE if rows else FIRST_LAYER)
     two = share(rows, PREVIOUS, TWO_BACK)
-    by_heads = f"by heads K {number(share_of(cell, 'K'))}, Q&K {number(share_of(cell, 'Q&K'))}"
+    by_heads = f"through heads: keys only {number(share_of(cell, 'K'))}, both sides {number(share_of(cell, 'Q&K'))}"
     row = next(r for r in rows if (r.query, r.key) == (CURRENT, PREVIOUS))
-    note = f"previous token against two tokens back {number(two)}; {by_heads}"
+    note = f"previous token (query) with two tokens back (key) {number(two)}; {by_heads}"
     return Finding(value, value >= MOST, note, within(MOST, row.share_low, row.share_high))
 
 
 def _share_of_one_pair(results: Results) -> str:
     """Format the share that each pair of offsets would have if all contributed equally, as a range over models."""
     pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
-    return span([1 / len(rows) for rows in pairs])
+    return or_unknown(span([1 / len(rows) for rows in pairs]), " (all pairs of offsets equal)")
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -24,6 +24,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"< {LIMIT}",
         each(None, _exact),
         sample=samples.over(lambda cell: [len(cell.rows(ExactnessRow))], "checkpoints"),
-        unit="relative error",
+        unit="relative error (logits and attention scores)",
     ),
 )

@@ -46,6 +46,6 @@ CLAIMS: tuple[Claim, ...] = (
         digits=0,
         chance=always("0"),
         sample=samples.over(lambda cell: [len(cell.rows(FormationRow))], "checkpoints"),
-        unit="tokens seen",
+        unit="tokens earlier",
     ),
 )

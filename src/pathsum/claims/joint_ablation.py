@@ -53,7 +53,7 @@ def _joint(cell: Cell) -> Finding:
     if missing:
         return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
     worst = max(r.loss_drop_lost for r in others)
-    note = f"share lost without {ours[0].heads}; controls lose up to {number(worst)} nats"
+    note = f"ablated: {', '.join(ours[0].heads.split())}; controls lose up to {number(worst)} nats of the drop"
     unsure = any(within(0.0, r.behind_low, r.behind_high) for r in others) or undecided(cell)
     return Finding(share, share >= MOST and all(r.behind_low > 0 for r in others), note, unsure)
 

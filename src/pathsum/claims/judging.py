@@ -100,7 +100,7 @@ def near_threshold(models: Sequence[str], of: int) -> str:
     if not models:
         return ""
     names = " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
-    return f"The threshold lies within the 95 % interval of {'every model' if 1 < len(models) == of else names}."
+    return f"A threshold lies within a 95 % interval of {'every model' if 1 < len(models) == of else names}."
 
 
 def _range(known: list[str]) -> str:

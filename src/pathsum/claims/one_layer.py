@@ -79,7 +79,7 @@ def copying_share(cell: Cell) -> float | None:
 
 def _copying_skip_trigrams(cell: Cell) -> Finding:
     share = copying_share(cell)
-    return at_least(share, MOST, "no skip-trigram that both halves hold" if share is None else "")
+    return at_least(share, MOST, "no skip-trigram is beyond chance in both halves of the text" if share is None else "")
 
 
 def _no_induction(cell: Cell) -> Finding:
@@ -110,8 +110,8 @@ def _base_rate(results: Results) -> str:
     drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
     return (
         f"{drawn} (triples sampled from the text that pass the same tests, n = "
-        f"{span([t.base_passing for t in tallies], 0)}); "
-        f"{number(passing_share(tallies))} (all candidates that pass them)"
+        f"{span([t.base_passing for t in tallies], 0)}); for comparison: "
+        f"{number(passing_share(tallies))} (all the heads' candidate skip-trigrams that pass them)"
     )
 
 
@@ -132,7 +132,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the same score for another window's tokens)",
         f"> {MOST}",
         each(1, _copying_heads),
-        papers="10 of 12 heads",
+        papers="10 of 12 heads, by weights alone",
         sample=samples.over(lambda cell: [cell.summary.n_heads], "heads"),
         unit="share of heads",
     ),
@@ -147,7 +147,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(1, _copying_skip_trigrams),
         chance=_base_rate,
         sample=samples.over(lambda cell: [len(confirmed(cell))], "skip-trigrams"),
-        unit="share of skip-trigrams",
+        unit="share of skip-trigrams that copy",
     ),
     Claim(
         "one_layer_no_induction",

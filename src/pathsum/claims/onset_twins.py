@@ -34,7 +34,7 @@ def _earlier(results: Results) -> dict[str, Finding]:
     ours, theirs = control.summary, plain.summary
     if ours.onset_tokens is None or ours.onset_high is None or theirs.onset_tokens is None or theirs.onset_low is None:
         return {SMEARED: Finding(None, False, "no onset in one of the two")}
-    note = f"{onset(control)} against {onset(plain)}"
+    note = f"{onset(control)}, without smeared keys {onset(plain)}; in brackets: evaluations around the onset"
     return {SMEARED: Finding(float(theirs.onset_tokens - ours.onset_tokens), ours.onset_high <= theirs.onset_low, note)}
 
 
@@ -49,6 +49,6 @@ CLAIMS: tuple[Claim, ...] = (
         _earlier,
         digits=0,
         sample=samples.EVALUATIONS,
-        unit="tokens seen",
+        unit="tokens earlier",
     ),
 )

@@ -111,7 +111,7 @@ CLAIMS: tuple[Claim, ...] = (
         "an onset in each two-layer cell, none in a one-layer cell",
         _onset_only_with_two,
         digits=0,
-        papers="1–3 B, larger models",
+        papers="1–3 B tokens, larger models",
         sample=samples.EVALUATIONS,
         unit="tokens seen",
     ),
@@ -123,11 +123,11 @@ CLAIMS: tuple[Claim, ...] = (
         f"< {BEFORE} nats before, > {AFTER} after",
         each(2, _coincides),
         chance=always("0"),
-        papers="< 0.15 to ≈ 0.4 at other positions",
+        papers="from < 0.15 to ≈ 0.4, at other positions",
         sample=samples.over(
             lambda cell: [r.windows for r in cell.rows(ChangePointRow) if r.quantity == "loss_drop_nats"],
             "held-out windows",
         ),
-        unit="nats per token, rise while induction heads form",
+        unit="nats per token, rise of the loss drop (the thresholds are for the drop itself)",
     ),
 )

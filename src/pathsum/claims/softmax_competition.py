@@ -24,7 +24,7 @@ def _no_preference(cell: Cell) -> Finding:
     best = preferring(cell)
     if best is None:
         return Finding(None, False, "not measured")
-    return Finding(best.preference_nats, best.preference_high <= NONE, head_label(best.layer, best.head))
+    return Finding(best.preference_nats, best.preference_high <= NONE, f"head {head_label(best.layer, best.head)}")
 
 
 CLAIMS: tuple[Claim, ...] = (

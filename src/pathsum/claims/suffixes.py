@@ -62,7 +62,7 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     left = [r.left_high for r in found if r.left_high is not None]
     kept = [r.alone_left_low for r in found if r.alone_left_low is not None]
     if min(len(left), len(kept)) < len(found):
-        return Finding(None, False, "too little attention to a match to take shares of")
+        return Finding(None, False, "attention to a match is too low to take shares of it")
     unsure = any(
         within(LEFT, r.left_low, r.left_high) or within(LEFT, r.alone_left_low, r.alone_left_high) for r in found
     )
@@ -96,6 +96,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"< {LEFT}, while attention to a match of one token keeps more than {LEFT} of its value (lower end)",
         _two_layers(_by_these_edges),
         sample=samples.over(lambda cell: [r.sequences for r in cell.rows(SuffixCutRow)], "sequences of random tokens"),
-        unit="share of the advantage left, upper end of its interval",
+        unit="share of the longer match's advantage left, upper end of its interval",
     ),
 )

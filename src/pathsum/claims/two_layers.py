@@ -54,8 +54,8 @@ def _matches_and_copies(cell: Cell) -> Finding:
         return Finding(None, False, "the best prefix-matching head is in the first layer")
     pair = content.matching(cell, head.layer, head.head)
     value = min(head.qk_matching_positivity if pair is None else pair.positivity, head.copying_positivity)
-    by_path = "" if pair is None else f" on {pair.query} × {pair.key}"
-    return Finding(value, value > POSITIVITY, f"{head_label(head.layer, head.head)}{by_path}")
+    by_path = "" if pair is None else f", query path {pair.query}, key path {pair.key}"
+    return Finding(value, value > POSITIVITY, f"head {head_label(head.layer, head.head)}{by_path}")
 
 
 def repeat_gain(cell: Cell) -> float:
@@ -71,7 +71,7 @@ def _repeat_gain(cell: Cell) -> Finding:
 
 def _one_head_of(results: Results) -> str:
     heads = [c.summary.n_heads for c in results.with_layers(2)]
-    return or_unknown(span(heads, 0), " for naming the right head", before="0 for the score; 1 in ")
+    return or_unknown(span(heads, 0), " for naming the right head", before="0 for the value; 1 in ")
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _repeat_gain),
         chance=always("0 (guessing)"),
         sample=samples.REPEATS,
-        unit="nats per token",
+        unit="nats per token below guessing",
     ),
     Claim(
         "k_composition",
@@ -120,7 +120,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _k_composition),
         chance=_one_head_of,
         sample=samples.over(lambda cell: [cell.summary.n_heads], "edges into the head's keys"),
-        unit="composition score of the strongest edge above chance, 0 to 1",
+        unit="composition score (0 to 1) minus chance, of the strongest edge",
     ),
     Claim(
         "composition_mostly_k",

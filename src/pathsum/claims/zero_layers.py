@@ -61,6 +61,6 @@ CLAIMS: tuple[Claim, ...] = (
         each(None, _direct_path),
         chance=_unigram_correlation,
         sample=samples.over(lambda cell: [cell.summary.d_vocab], "current tokens"),
-        unit="correlation, −1 to 1",
+        unit="correlation over the pairs of tokens that occur, weighted by count, −1 to 1",
     ),
 )

@@ -74,12 +74,12 @@ def trajectories(results: Results) -> Figure | None:
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (
-        "Losses on the same held-out tokens at each checkpoint after the first 5 % of training, of all models, "
-        f"projected onto their first two principal components ({shares} of the variance). Each line is the training of "
-        "one model. The circle marks the first of these checkpoints, and the dot the first after the onset of "
-        "induction. Where lines of different depth separate, the models begin to differ in the tokens that they "
-        "predict well. A bend of a line alone is no evidence of a transition, because principal components of smooth "
-        "curves bend too."
+        "Losses on the same held-out tokens at each checkpoint from 5 % of training on (earlier if the loss is below "
+        "that of the bigram model), of all models, projected onto their first two principal components "
+        f"({shares} of the variance). Each line is the training of one model. The circle marks the first of these "
+        "checkpoints, and the large black dot the first after the onset of induction. Where lines of different depth "
+        "separate, the models begin to differ in the tokens that they predict well. A bend of a line alone is no "
+        "evidence of a transition, because principal components of smooth curves bend too."
     )
     return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 

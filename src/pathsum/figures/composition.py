@@ -42,16 +42,17 @@ def composition(results: Results) -> Figure | None:
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
     counts = "; ".join(
-        f"{k} {int(part['composes'].sum())} and {int(part['below_chance'].sum())} of {len(part)}"
+        f"{k}: of {len(part)} edges, {int(part['composes'].sum())} compose and "
+        f"{int(part['below_chance'].sum())} are below"
         for k in KINDS
         for part in [data[data["kind"] == k]]
     )
     caption = (
-        "Each circle is a head; later layers are above. The width of an edge is its composition score above chance, "
-        "computed without the early head's mean write. Filled: the first-layer head that attends most to the previous "
+        "Each circle is a head; later layers are above. The width of an edge is its composition score minus chance, "
+        "computed without the early head's mean write. Black: the first-layer head that attends most to the previous "
         "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
-        "Pale edges have such a score above chance, but do not compose (rule in the text). Other edges are not drawn. "
-        "Numbers of edges that compose and of edges below chance with the mean write included, in all models: "
+        "Pale edges exceed chance by this score, but do not compose (rule in the text); titles count those that do. "
+        "Other edges are not drawn. In all models (“below”: significantly below chance, with the mean write included): "
         f"{counts}. In AMF's diagram, the clearest edges lead from one previous-token head to keys of second-layer "
         "heads. The figure shows the model with the lowest held-out loss for each number of layers and heads (at most "
         f"{MOST_CELLS} models); the CSV has all models."

@@ -51,7 +51,7 @@ def eigenvalues(results: Results) -> Figure | None:
     caption = (
         f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed, our threshold) "
         f"copy by AMF's statistic: {'; '.join(share)}. In AMF, 10 of 12 heads of a one-layer model do. The next table "
-        "shows how many also copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane and "
+        "counts the heads that copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane and "
         "relative to the largest, of the head with the highest positivity for each number of layers."
     )
     size = (4.4 * (1 + len(shown)), 4.0)
@@ -118,7 +118,7 @@ def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
     ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
     ax.set_box_aspect(1)
     label = head_label(head.layer, head.head)
-    ax.set_title(f"{cell.name} {label}:\npositivity {number(head.copying_positivity)}")
+    ax.set_title(f"{cell.name}, head {label}:\npositivity {number(head.copying_positivity)}")
 
 
 def _distances(ax: Axes, results: Results, data: pd.DataFrame) -> None:

@@ -72,7 +72,8 @@ def induction_corner(results: Results) -> Figure | None:
         f"{COPYING}. Of {plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, {inside} "
         f"{'lies' if inside == 1 else 'lie'} in this corner; of the {len(data) - n_strong} others, {outside}. Matching "
         "is computed on one pair of paths per head, one to the query (q) and one to the key (k): the pair that "
-        "contributes most to the head's preference for the token after the earlier occurrence of the current one, on "
-        f"repeated random tokens{whole}. M is the product of the OV matrices along a path."
+        "contributes most to the head's preference (score above the mean over keys) for the token after the earlier "
+        f"occurrence of the current one, on repeated random tokens{whole}. M is the product of the OV matrices along a "
+        "path."
     )
     return picture("induction_corner", "Matching and copying by weights", caption, data, (6.6, 5.2), paint)

@@ -217,7 +217,7 @@ def levels(results: Results) -> str:
     )
     return (
         "Curves in training are means over a few windows of tuning documents. On the windows of the verdicts, the "
-        f"final in-context loss drop (nats, range over models) is: {drops}."
+        f"final in-context loss drop (nats per token, range over models) is: {drops}."
     )
 
 
@@ -238,8 +238,9 @@ def gains(results: Results) -> str:
         else ""
     )
     return (
-        "The loss of a uniform guess among all tokens that can be sampled, minus the loss on the second copy, is (nats "
-        f"per token, range over models, with top-1 accuracy on the second copy): {'; '.join(parts)}.{first}"
+        "On repeated random tokens, the loss of a uniform guess among all tokens that can be sampled, minus the loss "
+        "on the second copy, is (nats per token, range over models, with top-1 accuracy on the second copy): "
+        f"{'; '.join(parts)}.{first}"
     )
 
 

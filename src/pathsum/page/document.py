@@ -20,7 +20,12 @@ PAPERS = {  # by address
     "https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html": "In-context Learning "
     "and Induction Heads (ICL, Olsson et al. 2022)",
 }
-MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
+MARKS = {
+    "reproduced": "✓ reproduced",
+    "partly": "◐ partly",
+    "not": "✗ not reproduced",
+    "not testable here": "– not testable here",
+}
 
 Kind = Literal["text", "number", "token", "verdict"]
 

@@ -5,7 +5,7 @@ from pathsum.records.registry import record
 
 @record(
     "joint_ablation",
-    "loss drop and second-copy gain with all induction heads ablated, at checkpoints",
+    "parts of the loss drop and of the second-copy gain that are lost with all induction heads ablated, at checkpoints",
     "value of the whole model − value under zero, mean or resample ablation",
     "extraction/joint_ablation.py",
 )

@@ -25,9 +25,9 @@ from pathsum.report.themes.calibration import marked
 
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
-    "A claim is reproduced if all models that it concerns pass, and partly reproduced if some do. Each value is the "
-    "median, with the range over models (not a confidence interval) in parentheses. Chance: value without the effect "
-    "(–: none). n: sample size per model."
+    "A claim is reproduced if all models that it concerns meet what is needed (pass), and partly reproduced if some "
+    "do. The first value is the median, with the range over models (not a confidence interval) in parentheses; then "
+    "follows the value of each model. Chance: value without the effect. n: sample size per model. –: none given."
 )
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",

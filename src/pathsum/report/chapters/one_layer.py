@@ -48,8 +48,8 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
         f"{len(strongest)} skip-trigrams are chosen on half of the documents: for each head, the strongest that "
         f"are more frequent than chance. In the other half, {len(rows)} are frequent enough for the same test, and "
         f"{sum(r.confirmed for r in rows)} pass it. Of these, a share of {span(shares)} (range over "
-        f"models) copy, which means that the output is the source. Of triples sampled from the text that pass the test "
-        f"in both halves, the share is {span(base)}."
+        f"models) copy, which means that the output is the source, up to case and a leading space. Of triples sampled "
+        f"from the text that pass the test in both halves, the share is {span(base)}."
     )
 
 

@@ -74,7 +74,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             f"{span(kept)} of prefix matching is left."
         )
         passing = f"{len(alone.values) - len(alone.short)} of {plural(len(alone.values), 'model')}"
-        needed = f"needed: at least {MOST}, and more than in any control"
+        needed = f"needed: at least {MOST}, and more than with any other first-layer head instead"
         text += f" So this circuit suffices for induction in {passing} ({needed})."
     return text.strip()
 
@@ -87,10 +87,10 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         "A surprise: induction heads prefer matches of two tokens. Where an earlier match of two tokens competes with "
         f"one of a single token, the token after the longer match gets {span([r.longer for r in rows])} of the "
         f"attention, and that after the shorter match {span([r.shorter for r in rows])} (uniform: "
-        f"{number(rows[0].chance, 3)}). In {len(edges.values) - len(edges.short)} of "
-        f"{plural(len(edges.values), 'model')}, cutting either of two kinds of edges removes most of this difference "
-        "and leaves most of one-token matching: edges from previous-token heads to the induction head's queries, or "
-        f"edges from heads that attend two tokens back to its keys.{_control(cells)}"
+        f"{number(rows[0].chance, 3)}). Two cuts are tested: of the edges from previous-token heads to the induction "
+        "head's queries, and of the edges from heads that attend two tokens back to its keys. In "
+        f"{len(edges.values) - len(edges.short)} of {plural(len(edges.values), 'model')}, each of them alone removes "
+        f"most of the difference between the matches and leaves most of one-token matching.{_control(cells)}"
     )
 
 

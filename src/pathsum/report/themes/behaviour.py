@@ -105,10 +105,11 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("QK matching", "qk_matching_positivity"),
         caption="Labels and scores of every head, with 95 % intervals; chance and threshold as ranges over heads. "
         "Attention scores: mean attention, 0 to 1 (duplicate token: to an earlier occurrence of the current token; "
-        "induction: to the token after one; offset: at the distance in tokens that receives most attention, chosen on "
-        "other documents). Copies the next token: mean sign of the head's effect on the logit of the correct next "
-        "token in the second copy, relative to the mean over the vocabulary, −1 to 1. From the weights: eigenvalue "
-        "positivity of OV, and of QK matching through the strongest first-layer previous-token head, −1 to 1; copies "
+        "induction: to the token after one, on random tokens drawn uniformly or by frequency, or on held-out text "
+        "(natural); offset: at the distance in tokens that receives most attention, chosen on other documents). Copies "
+        "the next token: mean sign of the head's effect on the logit of the correct next token in the second copy, "
+        "relative to the mean over the vocabulary, −1 to 1. From the weights: eigenvalue positivity of OV, and of QK "
+        "matching through the strongest first-layer previous-token head, −1 to 1; copies "
         "top-1 / top-5: share of tokens whose own logit is raised most, or among the five most, by attention to them. "
         f"“(copies, by weights)”: a head without a label, with OV positivity above {COPYING}. The CSV also has the "
         "value-weighted scores.",

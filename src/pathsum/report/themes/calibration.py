@@ -36,7 +36,7 @@ def section(results: Results, figures: Figures) -> Section:
     )
     composition = (
         "Composition is judged on all twelve edges of each model with two layers of two heads. Intervention decides "
-        "which edges are present. An edge is present, because the model relies on it, if the loss at words that a rule "
+        "which edges are present. An edge is present (the model relies on it) if the loss at words that a rule "
         "produced rises by at least half a nat when the edge is removed, or falls by as much when, of all edges of its "
         "kind, only this one is restored. An edge is absent if both effects are at most a tenth of a nat. Edges in "
         "between are left out. Edges into a head whose own effect, by the same two tests, is below half a nat are also "
@@ -71,7 +71,7 @@ def _reach(*shares: float | None) -> bool:
 def _doubt(row: CalibrationRow) -> str:
     name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
-        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}."
+        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED}."
     low = sum(not _reach(end) for end in (row.precision_low, row.recall_low))
     reach = "both intervals begin" if low == 2 else "one interval begins"
     return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below the aim, {TRUSTED}."

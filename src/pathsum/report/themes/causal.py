@@ -24,8 +24,8 @@ METHOD = (
     "ablation), or by its output on another window (resample ablation). Everything after the head is recomputed. The "
     "control subtracts a randomly rotated copy of the head's output. An edge is ablated by path patching: only the "
     "part of the later head's queries, keys or values that comes from the earlier head changes, at the norm scale of "
-    "the intact model. The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or "
-    "V).",
+    "the intact model. The table of edges compares the strongest edge of each kind (Q, K or V) with the other edges of "
+    "its kind.",
     "The last table sums the paths order by order, with attention patterns fixed: the direct path, then paths through "
     "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: each norm's scale "
     "is computed from the paths added so far. “Scales frozen”: each norm's scale is that of the whole model. The "
@@ -57,12 +57,12 @@ def _contrasts(cells: Sequence[Cell]) -> str:
     if not found:
         return ""
     return (
-        "The K-edge from the previous-token head to the induction head is compared with the strongest other edge "
-        "(K-edges of the previous-token head excluded). The difference is the rise of the loss on the second copy when "
-        "the K-edge is cut, minus the rise when the other edge is cut (nats per token, resample ablation, paired by "
-        "window). A value above 0 means that the K-edge matters more. The two heads were chosen on other data, but the "
-        "other edge on the same windows, which can only lower the difference. Differences, with the other edge in "
-        f"parentheses: {'; '.join(found)}."
+        "The K-edge from the previous-token head to the induction head is compared with the strongest other edge of "
+        "any kind (K-edges of the previous-token head excluded). The difference is the rise of the loss on the second "
+        "copy when the K-edge is cut, minus the rise when the other edge is cut (nats per token, resample ablation, "
+        "paired by window). A value above 0 means that the K-edge matters more. The two heads were chosen on other "
+        "data, but the other edge on the same windows, which can only lower the difference. Differences, with the "
+        f"other edge in parentheses: {'; '.join(found)}."
     )
 
 

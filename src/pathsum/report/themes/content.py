@@ -144,10 +144,11 @@ def balance(models: Sequence[Cell]) -> Table:
         Column("heads (norm)", lambda _, n, parts: "; ".join(_heads(parts, i) for i in range(n))),
         Column("direct path: power", lambda _, __, parts: parts["embedding"].power_share),
         Column("projection", lambda _, __, parts: parts["embedding"].projection_share),
-        caption="Balance of the residual stream x on held-out text. Norms are root mean squares over positions: of the "
-        "embedding, of what each earlier layer writes, and of what each of its heads writes (range over heads; layers "
-        "separated by “;”). Share of the direct path in what is read: power is Σ s² ‖embedding‖² / Σ s² ‖x‖², "
-        "projection is Σ s² ⟨embedding, x⟩ / Σ s² ‖x‖², with s the norm scale at each position.",
+        caption="Balance of the residual stream x that a layer or the unembedding reads, on held-out text. Norms "
+        "(before normalization) are root mean squares over positions: of the embedding, of what each earlier layer "
+        "writes, and of what each of its heads writes (range over heads; layers separated by “;”). Share of the direct "
+        "path in x: power is Σ s² ‖embedding‖² / Σ s² ‖x‖², projection is Σ s² ⟨embedding, x⟩ / Σ s² ‖x‖², summed over "
+        "positions, with s the norm scale at each.",
         csv="balance.csv",
     )
 
@@ -172,11 +173,12 @@ def content_scores(results: Results) -> Figure | None:
         return None
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
-        "Attention score (before the softmax) of the best induction head for the token after the earlier occurrence of "
-        "the current token, split by the content that is compared (nats above the query's mean over keys, on repeated "
-        "random tokens; chance is 0). Row: the content at the query comes from this many tokens back; column: the same "
-        "at the key; BOS: the first position. Box: current token at the query, previous token at the key, as in "
-        f"an induction head; it has {span(shares)} of the whole score in {plural(len(shares), 'model')} of the grid. "
+        "Preference of the best induction head for the token after the earlier occurrence of the current token "
+        "(attention score before the softmax, in nats above the query's mean over keys, on repeated random tokens; "
+        "chance is 0), split by the content that is compared. Row: the content at the query comes from this many "
+        "tokens back; column: the same at the key; BOS: the first position. Box: current token at the query, previous "
+        f"token at the key, as in an induction head; it holds {span(shares)} of the whole preference in "
+        f"{plural(len(shares), 'model')} of the grid. "
         "Terms of position are not drawn."
     )
     rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}

@@ -117,7 +117,7 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
     verbs = "helps more than the control", "is not shown to help more than the control", "helps less than the control"
     helps = _verb(after, *verbs)
     text = (
-        "For an unchanged token after an unchanged token, the gain is "
+        "For an unchanged token of the second copy after an unchanged one, the gain is "
         f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (at the same places of an exact second copy: "
         f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). For an unchanged token after a renamed one, the first "
         f"copy {helps}: its gain minus that from the control is {over[FuzzyMeasure.AFTER]}, and minus that from "
@@ -128,9 +128,9 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
     if new:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
         text += (
-            f" A new name that has already occurred in the second copy {better} after the first copy than after the "
-            f"control (difference of the gains {over[FuzzyMeasure.NEW]}; against another passage "
-            f"{another[FuzzyMeasure.NEW]})."
+            f" A renamed token that has already occurred in the second copy under its new name {better} after the "
+            f"first copy than after the control (difference of the gains {over[FuzzyMeasure.NEW]}; against another "
+            f"passage {another[FuzzyMeasure.NEW]})."
         )
     return method, text
 
@@ -145,13 +145,13 @@ def _table(cells: Sequence[Cell]) -> Table:
         Text("head", _head),
         *(_column(f"{name}: attention", name, FuzzyMeasure.ATTENTION_OVER) for name in tokens),
         *(_column(f"{name}: match score", name, FuzzyMeasure.SCORE_OVER) for name in tokens),
-        *(_column(f"{m} (nats per token)", FuzzyKind.OVER_SHUFFLED, m) for m in FuzzyMeasure.GAINS),
+        *(_column(f"{m} − control (nats per token)", FuzzyKind.OVER_SHUFFLED, m) for m in FuzzyMeasure.GAINS),
         caption="Attention: attention to the follower of the variant (or of an equal token) minus attention to the "
         "follower of an unrelated token, −1 to 1. The head matches a variant if the interval of this difference is "
         "above 0, and fully if the difference is as large as that of an equal token. Match score: the same difference "
         "computed from the weights and the mean attention of first-layer heads, in standard deviations over all pairs "
-        "of tokens. Gain: fall of the loss on a renamed copy due to the original passage before it, minus the fall due "
-        f"to the passage's tokens in random order. {plural(len(cells), 'model')}; 95 % bootstrap intervals over "
+        "of tokens. Gain − control: gain on the renamed second copy after the first copy, minus the gain after the "
+        f"first copy's tokens in random order (control). {plural(len(cells), 'model')}; 95 % bootstrap intervals over "
         f"{families} families of similar tokens or {documents} documents.",
         csv="fuzzy_matching.csv",
     )
@@ -198,12 +198,13 @@ def fuzzy_matching(results: Results) -> Figure | None:
     left_n, right_n = (span([*data["n"][on_left == at]], 0) for at in (True, False))
     caption = (
         "If the dots of the variants (case, leading space) lie to the right of those of the unrelated tokens, the "
-        "induction head matches tokens that are similar but not equal. Left: its attention to the follower of an "
-        "earlier token, by the kind of that token, in sequences of random tokens. Right: loss on a passage at the "
-        "beginning of the sequence, minus its loss after an exact first copy, after a first copy with other names, "
-        "after the tokens of the first copy in random order, or after another passage; for unchanged tokens after a "
-        "kept (unchanged) or a renamed token, and for renamed tokens that have occurred before. A dot per "
-        f"model; bars: 95 % bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents "
+        "induction head matches tokens that are similar but not equal. Left: its attention to the follower, by the "
+        "kind of the token before it, in sequences of random tokens (chance: mean attention to the follower's position "
+        "over all sequences). Right: loss on the second copy at the beginning of a sequence, minus its loss after an "
+        "equal first copy (exact copy), after a first copy with other names (renamed copy), after the tokens of that "
+        "first copy in random order (shuffled passage), or after another passage; for unchanged tokens after a kept "
+        "(unchanged) or a renamed token, and for renamed tokens whose new name has occurred before. A dot per model; "
+        f"bars: 95 % bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents "
         "(right)."
     )
     return picture("fuzzy_matching", "Matches of similar tokens", caption, data, (11.0, 4.0), paint)

@@ -35,13 +35,13 @@ def section(results: Results, figures: Figures) -> Section:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",))
     method = (
         f"All heads with a prefix-matching score of at least {MATCHES} at the last evaluation of training are ablated "
-        "together, at every third checkpoint (beginning no later than at 5 % of training), on windows that were not "
-        "used to choose them. One control ablates as many other heads of the same layers, chosen at random, by the "
-        "same method. Its effect is compared window by window with that of ablating the induction heads. The other "
-        "control subtracts what the induction heads write, rotated in random directions. It is compared with the "
-        "ablation method under which the loss drop falls least. If a layer has fewer other heads than induction heads, "
-        "all its other heads are ablated. This does not count as a control, and the table marks it with the number of "
-        "heads."
+        "together, at every third checkpoint, counted back from the last (none from before 5 % of training, unless "
+        "the loss is already below that of the bigram model), on windows that were not used to choose them. One "
+        "control ablates as many other heads of the same layers, chosen at random, by the same method. Its effect is "
+        "compared window by window with that of ablating the induction heads. The other control subtracts what the "
+        "induction heads write, rotated in random directions. It is compared with the ablation method under which the "
+        "loss drop falls least. If a layer has fewer other heads than induction heads, all its other heads are "
+        "ablated. This does not count as a control; the table marks it with both numbers, such as “1 of 2”."
     )
     return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 
@@ -116,9 +116,10 @@ def joint_ablation(results: Results) -> Figure | None:
     caption = (
         "If the dashed lines stay near 0, in-context learning is lost without the induction heads; if the dotted and "
         "dash-dotted lines stay near the solid one, the controls have little effect. Thin lines: each of "
-        f"{plural(len(cells), 'two-layer model')}; thick lines: the median. All heads with prefix matching of at least "
-        f"{MATCHES} at the end of training are ablated together (resample ablation). Dots: the last checkpoint, "
-        f"which is judged.{fewer} The table has 95 % intervals."
+        f"{plural(len(cells), 'two-layer model')}; thick lines: the median. Left: in-context loss drop; right: "
+        f"second-copy gain. All heads with prefix matching of at least {MATCHES} at the end of training are ablated "
+        f"together (resample ablation). Dots: the last checkpoint, which is judged.{fewer} The table has 95 % "
+        "intervals."
     )
     return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
 

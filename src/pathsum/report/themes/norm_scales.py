@@ -28,7 +28,7 @@ def section(results: Results, _: Figures) -> Section:
         f"the loss more at their own scale and {less} reduce it less (95 % interval of the difference above or below "
         f"0); the difference is {span([r.difference_nats for r in single])} nats per token (range over heads). "
         "Spearman's rank correlation of the two reductions over the heads of a model is "
-        f"{span(_correlations(cells))} (range over models; with two heads, it can only be −1 or 1)."
+        f"{span(_correlations(cells))} (range over models; for a model of two heads, it can only be −1 or 1)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 

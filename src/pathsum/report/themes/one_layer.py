@@ -17,7 +17,7 @@ from pathsum.report.themes import skip_trigrams
 
 TITLE = "One layer"
 CONTROLS = {  # notes on controls, by name
-    "untrained": " Heads of the control “untrained” pass only by chance.",
+    "untrained": " Heads of the control “untrained” can pass only by chance.",
     "shuffled": " The control “shuffled” was trained on windows whose tokens are in random order; copying can help "
     "there too, since the tokens of a window recur.",
 }
@@ -115,8 +115,8 @@ THEME = Theme(
         ),
         "skip_trigram_model": DetectorText(
             "skip-trigrams, by the model alone",
-            "the same; triples whose log-probability a head raises by at least half a nat, on documents that were not "
-            "used to choose them, whether or not the text confirms them",
+            "the same; triples whose source raises the log-probability of the output through a head by at least half a "
+            "nat, on documents that were not used to choose them, whether or not the text confirms them",
         ),
     },
     ("skip_trigram", "skip_trigram_model", "copying"),

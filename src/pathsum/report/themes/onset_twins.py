@@ -15,14 +15,16 @@ BUILT_IN = {
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare the controls of BUILT_IN with their twins: models of the grid with the same layers, heads and seed."""
+    """Compare each control that has a part of induction built in with its twin: the model of the grid with the same
+    layers, heads and seed. Controls without a twin are left out."""
     pairs = [
         (results.controls[name], plain)
         for name in BUILT_IN
         if name in results.controls and (plain := twin(results.controls[name], results)) is not None
     ]
     if not pairs:
-        return Section(TITLE, ("This sweep has no control with a built-in part of the mechanism.",))
+        said = "This sweep has no control with a built-in part of the mechanism and a twin without it."
+        return Section(TITLE, (said,))
     text = (
         "Each control in the table has one part of the induction mechanism built in from the first step on, as in the "
         "clamping of Singh et al. 2024. If this part limits the onset of induction, the onset comes much earlier than "
@@ -41,8 +43,8 @@ def _table(pairs: list[tuple[Cell, Cell]]) -> Table:
         Column("onset of the twin", lambda _, plain: onset(plain)),
         Column("prefix matching", lambda control, _: control.summary.prefix_matching),
         Column("prefix matching of the twin", "summary.prefix_matching"),
-        caption="Onset of induction (tokens seen; in parentheses the evaluations before and after it) and final prefix "
-        "matching, with a built-in part of the mechanism and in the twin without it.",
+        caption="Onset of induction (tokens seen; in square brackets those at the evaluations before and after it) and "
+        "final prefix matching, with a built-in part of the mechanism and in the twin without it.",
         csv="controls.csv",
     )
 

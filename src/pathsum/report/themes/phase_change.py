@@ -39,7 +39,7 @@ def _two_loss_drops(results: Results) -> str:
         if known:
             ours = span([s.in_context_loss_drop_nats for s in known])
             icl = span([s.icl_loss_drop_nats for s in known if s.icl_loss_drop_nats is not None])
-            drops.append(f"{layers_label(n)}: {ours} (ours), {icl} (ICL)")
+            drops.append(f"{layers_label(n)}: {ours} (ours), {icl} (adapted)")
     if not drops:
         return ""
     late = span([t for c in results.cells.values() if (t := c.summary.icl_late_token) is not None], 0)

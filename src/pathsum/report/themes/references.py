@@ -48,7 +48,7 @@ def section(results: Results, _: Figures) -> Section:
             ("norms taken of the products themselves, before any cyclic permutation", "by construction"),
         ),
         (
-            "tokens that raise their own logit most: best head of a group with one pattern / whole group",
+            "tokens that raise their own logit most: best head of a group with similar patterns / whole group",
             "31 % / 96 % (two heads of a public 2-layer checkpoint)",
             _joint_copying(two),
         ),
@@ -118,7 +118,7 @@ def _last(cell: Cell) -> float | None:
 def _small(before: Sequence[float]) -> str:
     below = sum(drop < 0 for drop in before)
     small = max(before) < BEFORE
-    return f"below it, but negative in {below} of {len(before)}" if small and below else _agrees(small)
+    return f"below {BEFORE} nats, but negative in {below} of {len(before)}" if small and below else _agrees(small)
 
 
 def _tokens(two: Sequence[Cell]) -> Ours:
@@ -134,20 +134,20 @@ def _rank_of_terms(two: Sequence[Cell]) -> Ours:
     if by_hops is None or by_heads is None:
         return "–", "not measured here"
     ours = (
-        f"fall of the loss by content that 0; 1; 2 heads moved: {by_hops} nats. By the direct path; single heads; "
-        f"virtual heads: {by_heads} nats"
+        f"fall of the loss (nats) by content that no head moved {by_hops[0]}, one head {by_hops[1]}, two heads "
+        f"{by_hops[2]}; by the direct path {by_heads[0]}, single heads {by_heads[1]}, virtual heads {by_heads[2]}"
     )
     return ours, _agrees(all(virtual_heads_little(c).passes for c in two))
 
 
-def _added(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> str | None:
+def _added(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> list[str] | None:
     """Format the loss reductions at own scale by the terms 0, 1 and 2 of ``term`` (``hops`` or ``order``), as ranges
     over models. None without models, or if a model lacks one of them."""
     added = [[t.own_scale_nats for n in range(3) if (t := term(c, n)) is not None] for c in cells]
     known = [[v for v in values if v is not None] for values in added]
     if not known or not all(len(values) == 3 for values in known):
         return None
-    return "; ".join(span(list(values)) for values in zip(*known, strict=True))
+    return [span(list(values)) for values in zip(*known, strict=True)]
 
 
 def _joint_copying(two: Sequence[Cell]) -> Ours:
@@ -158,4 +158,8 @@ def _joint_copying(two: Sequence[Cell]) -> Ours:
     return f"{best.best_top1:.0%} / {best.top1:.0%}".replace("%", " %"), _agrees(best.top1 >= 0.9)
 
 
-THEME = Theme(TITLE, section, sources={"references": ("summary", "terms", "joint_copying")})
+THEME = Theme(
+    TITLE,
+    section,
+    sources={"references": ("log", "summary", "heads", "terms", "content", "formation", "joint_copying")},
+)

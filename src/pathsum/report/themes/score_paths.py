@@ -72,7 +72,7 @@ def terms(cells: Sequence[Cell]) -> Table:
 def _through_keys(cell: Cell) -> str:
     previous = cell.previous_token_head()
     assert previous is not None
-    return f"{head_label(previous.layer, previous.head)} {number(through_keys(cell))}"
+    return f"{head_label(previous.layer, previous.head)}: {number(through_keys(cell))} nats"
 
 
 def _term(rows: list[ScorePathRow]) -> str:
@@ -85,7 +85,7 @@ def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
     paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
     name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
     own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
-    return f"{name} {number(total(rows, lambda r: r.query == name))} nats" + "".join(
+    return f"{name}: {number(total(rows, lambda r: r.query == name))} nats" + "".join(
         f", itself {number(a)}" for a in own
     )
 

@@ -116,7 +116,7 @@ def _confirmed(cells: Sequence[Cell]) -> str:
     tallies = [(t.confirmed, t.tested) for c in cells for t in c.rows(SkipTrigramTallyRow)]
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     text = (
-        "The same test is repeated on the other half of the text, the judging documents. Of the listed "
+        "The same test is repeated on the other half of the documents, the judging documents. Of the listed "
         "skip-trigrams that are frequent enough to test, the judging documents confirm "
         f"{_share(r.confirmed for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])})"
     )
@@ -147,7 +147,8 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """Show the atlas and the most expensive bugs of the model with the lowest loss; empty without skip-trigrams."""
+    """Show the atlas and the most expensive bugs of the model with the lowest held-out loss, as two tables. The second
+    is left out without bugs, and both without skip-trigrams."""
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     best = min(known, key=lambda c: c.summary.val_loss_nats, default=None)
     if best is None:
@@ -161,12 +162,12 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         LIFT,
         caption=f"Atlas of {best.name}, the one-layer model with the lowest held-out loss: for each head, the "
         f"{ENTRIES_A_HEAD} skip-trigrams with the largest summed effect that occur more often than chance in the "
-        "choosing documents. Places: number of its occurrences in some windows of these. Effect: on the logit of "
-        "the output, above the mean over outputs; change in log P: log-probability of the output with minus without "
-        "what the head moves from the source (both are means over places). Lift: how many times as often as overall "
-        "the output follows the destination if the source stands before it; in parentheses, places where the output "
-        "follows, of places with source and destination (judging documents; –: too few). The CSV has every head of "
-        "every model.",
+        "choosing documents. Places: occurrences of the skip-trigram in some windows of these documents. Effect: on "
+        "the logit of the output, above the mean over outputs; change in log P: log-probability of the output with "
+        "minus without what the head moves from the source (both are means over places). Lift: how many times as often "
+        "as overall the output follows the destination if the source stands before it; in parentheses, places where "
+        "the output follows, of places with source and destination (judging documents; –: too few). The CSV has every "
+        "head of every model.",
         csv="skip_trigrams.csv",
     )
     bugs = Table.of(

@@ -42,9 +42,9 @@ def _table(cells: list[Cell]) -> Table:
         caption="In the column “token after the match”, an interval above 0 means that a match makes the head prefer "
         "the token after it. Preference: log attention to the key minus mean log attention to keys two to five tokens "
         "before or after the match (nats), on repeated random tokens minus windows that do not repeat; chance is 0. "
-        f"One row per model: the head with the highest upper end of that interval. {two}Last column: the change of the "
-        "log attention to every other key when the score of a query's strongest key rises by one nat (mean over "
-        "queries). 95 % intervals over windows.",
+        "One row per model: the head whose interval for the token after the match has the highest upper end. "
+        f"{two}Last column: the change of the log attention to every other key when the score of a "
+        "query's strongest key rises by one nat (mean over queries). 95 % intervals over windows.",
         csv="softmax_competition.csv",
     )
 

@@ -23,8 +23,8 @@ def section(results: Results, _: Figures) -> Section:
         "A circuit that is necessary need not be sufficient. Here only the circuit is kept: the keys of the induction "
         "head read the previous-token head, and its queries and values read the token embedding. All else that it "
         "reads comes from other windows (for queries, from other windows than for keys), and so does all that other "
-        "heads add to the logits. Position biases, norm scales and the direct path to the logits stay as they are. The "
-        "controls keep the K-edge from another first-layer head, or no edge."
+        "heads add to the logits. Position biases, the norm scale before the induction head and the direct path to the "
+        "logits stay as they are. The controls keep the K-edge from another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 
@@ -38,8 +38,8 @@ def _table(cells: list[Cell]) -> Table:
         Column("second-copy gain left (share)", ("gain_share", "gain_low", "gain_high")),
         caption="Share of the whole model's prefix matching and second-copy gain (loss on the first copy minus loss on "
         "the second) that remains if only the induction head and its K-edge from the previous-token head are kept. "
-        "Next row: the control with the highest upper end of the interval of prefix matching. 95 % intervals over "
-        "windows of repeated random tokens.",
+        "Second row of a model: the control with the highest upper end of the interval of prefix matching. 95 % "
+        "intervals over windows of repeated random tokens.",
         csv="sufficiency.csv",
     )
 

@@ -108,13 +108,13 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         "back to its keys (of each kind, the best first-layer head and others with a high score), and, as a control, "
         "those from all other heads to both. The advantage is the attention to the follower of the match of two tokens "
         "minus that to the follower of the match of one. Three numbers follow for each set of edges, as ranges over "
-        "models and methods: the share of the advantage that remains, the share that remains of the attention to the "
-        "follower of a match of one token without a rival, and the rise of the loss on the second copy of repeated "
-        f"random tokens (nats per token). {' '.join(text)}",
+        "models and methods: the share of the advantage that remains, the share of the attention that remains (to the "
+        "follower of a match of one token, in sequences without another match), and the rise of the loss on the second "
+        f"copy of repeated random tokens. {' '.join(text)}",
         "In one-token matching, the queries of the induction head read no earlier head, and its keys read only "
         "previous-token heads. Ablation of all other edges into its queries and keys, including those of two-token "
-        f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (range over models, mean "
-        "and resample ablation).",
+        f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (range over all models, "
+        "mean and resample ablation).",
     )
 
 
@@ -129,7 +129,8 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
     notes = "; ".join(note for note in ("control" if cut == CONTROL else "", having) if note)
     return (
         f"Without the edges {EDGES[cut]}{f' ({notes})' if notes else ''}, {span(left)} of the advantage and "
-        f"{span(kept)} of the attention remain, and the loss rises by {span([r.second_copy_nats for r in rows])}."
+        f"{span(kept)} of the attention remain, and the loss rises by {span([r.second_copy_nats for r in rows])} nats "
+        "per token."
     )
 
 
@@ -175,12 +176,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         caption="Preference of the best induction head for the longer of two matches. Two tokens, one token: its "
         "attention to the follower of each match, 0 to 1; difference: the former minus the latter; three against "
         "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
-        "followers. “Without”: the difference for two tokens against one when these edges are ablated. Second copy: "
-        "rise of the loss on the second copy of repeated random tokens when all edges into the head's queries and keys "
-        "but those of one-token matching are ablated. Both use resample ablation. 95 % bootstrap intervals over "
-        f"{sequences} sequences ({windows} windows for the second copy). Score: shares of the head's preference for "
-        "the token after the earlier occurrence, on repeated random tokens, by what is compared (at the query × at the "
-        "key). Current × previous is the match of one token. Previous × two back adds the second token. Two back × "
+        "followers. “Without”: the difference for two tokens against one when the named edges are ablated. Second "
+        "copy: rise of the loss on the second copy of repeated random tokens when all edges into the head's queries "
+        "and keys but those of one-token matching are ablated. Both use resample ablation. 95 % bootstrap intervals "
+        f"over {sequences} sequences ({windows} windows for the second copy). Score: shares of the head's preference "
+        "for the token after the earlier occurrence, on repeated random tokens, by what is compared (at the query × at "
+        "the key). Current × previous is the match of one token. Previous × two back adds the second token. Two back × "
         "three or more back adds the third, and includes all content further back at the key. The CSV has both "
         "ablation methods and every set of edges.",
         csv="suffix_cuts.csv",
@@ -213,9 +214,9 @@ def suffixes(results: Results) -> Figure | None:
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
         "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), per "
-        "model. Right: the difference, in the whole model and with edges into the head resampled; “all but "
-        "current × previous”: all edges but those of one-token matching. Bars: 95 % bootstrap intervals over "
-        f"{sequences} sequences."
+        "model. Right: the advantage (attention after the longer match minus attention after the shorter one), in the "
+        "whole model (“none”) and with edges into the head resampled; “all but current × previous”: all edges but "
+        f"those of one-token matching. Bars: 95 % bootstrap intervals over {sequences} sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

@@ -66,7 +66,8 @@ def _table(results: Results) -> Table:
         Column("bigram correlation (unigram's; partial)", lambda c: _correlations(c.summary)),
         Column("onset (tokens)", lambda c: "none" if (n := c.summary.onset_tokens) is None else millions(n)),
         caption="Every model of the grid. Heads: per layer. Tokens: seen in training. Prefix matching: of the best "
-        "head; previous token: mean attention to it, of the best first-layer head. Repeats are repeated random tokens. "
+        "head; previous token: mean attention to it, of the best first-layer head (both chosen on other data). Copying "
+        "heads: by weights. Repeats are repeated random tokens. "
         "Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in parentheses, the correlation of "
         "log P(next) with log P(next | current), and the partial correlation of W_U W_E with log P(next | current), "
         "log P(next) held constant.",

@@ -80,10 +80,10 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     if len(differ) >= MANY * len(edges):
         distance = statistics.median(abs(e.value - e.chance) for e in differ)
         null = (
-            f"Thus {len(differ)} of {len(edges)} edges differ from chance, by a median of {number(distance, 3)}. This "
-            "is expected if trained heads share a few directions of the residual stream or avoid those of other heads. "
-            "A difference from chance then shows only that two heads are not independent. Which edges form a circuit "
-            "must be judged by the size of the excess and by interventions."
+            f"Thus {len(differ)} of {len(edges)} edges differ from chance, by a median of {number(distance, 3)} "
+            "(composition score, 0 to 1). This is expected if trained heads share a few directions of the residual "
+            "stream or avoid those of other heads. A difference from chance then shows only that two heads are not "
+            "independent. Which edges form a circuit must be judged by the size of the excess and by interventions."
         )
     rule = f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose."
     tuned = (
@@ -148,7 +148,7 @@ def _label(head: HeadRow | None) -> str:
 
 def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
     """Format the K-composition score of these heads (without the early head's mean write) minus chance, with chance in
-    brackets; a dash if there is no such edge."""
+    parentheses; a dash if there is no such edge."""
     if previous is None or induction is None:
         return "–"
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)

@@ -43,11 +43,11 @@ def _clusters(cells: Sequence[Cell]) -> str:
         return ""
     return (
         "Token clusters. An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that "
-        "the head maps onto itself. The matrix is not normal, so the tokens with the largest weights in an eigenvector "
-        f"need not raise each other's logits. Of {plural(len(found), 'leading eigenvector')}, "
-        f"{sum(_beyond(r) >= BEYOND for r in found)} have tokens that do. These form a cluster: their cohesion "
-        f"(defined at the table) is at least {BEYOND} standard deviations above its mean for the same head with "
-        "randomly rotated writes."
+        "the head maps onto itself; the tokens with the largest weights in it are a cluster. The matrix is not normal, "
+        "so the tokens of a cluster need not raise each other's logits. In "
+        f"{sum(_beyond(r) >= BEYOND for r in found)} of {plural(len(found), 'cluster')} (of the largest such "
+        "eigenvalues of each head) they do: the cohesion (defined at the table) is at least "
+        f"{BEYOND} standard deviations above its mean for the same head with randomly rotated writes."
     )
 
 
@@ -173,7 +173,8 @@ def _token_table(results: Results) -> Table:
         "the clusters of tokens that most clearly raise each other's logits. Cohesion is the mean entry of the OV "
         "circuit over pairs of tokens of the cluster, in standard deviations of all its entries; in parentheses, the "
         "baseline with the head's writes randomly rotated (mean ± standard deviation). Last rows: the singular "
-        "directions of W_OV that hold the largest share of ‖W_OV‖², as tokens read → tokens written. The files "
+        "directions of W_OV that hold the largest share of ‖W_OV‖², as tokens read → tokens written. At most "
+        f"{TOKENS} tokens of each group are shown. The files "
         "token_clusters.csv and directions.csv have every head of every model.",
         csv="token_clusters.csv",
     )
@@ -207,8 +208,8 @@ def _virtual_table(cells: Sequence[Cell]) -> Table:
         Column("prefix matching", "prefix_matching"),
         caption=f"The {VIRTUAL} virtual heads of each model whose removal raises the loss most: rise of the held-out "
         "loss (± standard error over documents), V-composition score, eigenvalue positivity of the OV circuit, and "
-        f"mean attention of the pattern A^late A^early: at its strongest distance, if that is ≥ {FIXED}, and to the "
-        "token after an earlier occurrence (prefix matching on repeated random tokens).",
+        f"mean attention of the pattern A^late A^early: at its strongest distance, if it is ≥ {FIXED} there, and to "
+        "the token after an earlier occurrence (prefix matching on repeated random tokens).",
         csv="virtual_heads.csv",
     )
 

@@ -33,11 +33,12 @@ def _text(results: Results) -> tuple[str, ...]:
     about = (
         f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a {corpus.d_vocab:,}-token "
         f"vocabulary. Of its held-out documents, {corpus.tuning_documents:,} are used for evaluation during training "
-        f"and for choosing heads. The other {corpus.verdict_documents:,} are kept for the verdicts. These use up to "
-        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} of the documents; no document supplies "
-        f"more than {number(100 * corpus.largest_document, 2)} % of the windows. On these windows a unigram model has "
-        f"a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
-        f"{number(corpus.bigram_loss_nats, 3)} (smoothing, chosen on the other documents: {corpus.bigram_smoothing})."
+        "and for choosing heads and the smoothing of bigrams. The other "
+        f"{corpus.verdict_documents:,} are kept for the verdicts, which use up to {corpus.judged_windows:,} windows "
+        f"from {corpus.judged_documents:,} of them; no document supplies more than "
+        f"{number(100 * corpus.largest_document, 2)} % of the windows. On these windows a unigram model has a loss of "
+        f"{number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
+        f"{number(corpus.bigram_loss_nats, 3)} (smoothing: {corpus.bigram_smoothing})."
     )
     model = (
         "With zero layers, the logits are W_U W_E applied to the current token, so the model can only be a bigram "

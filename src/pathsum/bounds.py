@@ -28,7 +28,7 @@ class Bound:
             raise ValueError(f"expected {self}")
 
     def holds(self, number: Any) -> bool:
-        """Return whether ``number`` is a number within the bound."""
+        """Return whether ``number`` is a number within the bound, ends included. NaN, True, False and text are not."""
         return not isinstance(number, bool) and isinstance(number, int | float) and self.least <= number <= self.most
 
     def __str__(self) -> str:

@@ -11,7 +11,10 @@ from pydantic_core import ErrorDetails
 
 
 def missing(values: Any, path: str = "") -> Iterator[str]:
-    """Yield the place of each missing value (`???`)."""
+    """Yield the place of each missing value (``???``) in nested mappings, lists and tuples, such as "train.tokens".
+
+    ``path`` is the place of ``values`` itself, with which every place begins.
+    """
     if isinstance(values, Mapping | list | tuple):
         for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
             yield from missing(value, f"{path}.{key}" if path else str(key))
@@ -65,8 +68,8 @@ def _short(value: Any) -> str:
 
 
 def unknown(key: str, known: Iterable[str], what: str = "setting") -> str:
-    """Return the message that ``key`` is not among the ``known`` keys. It suggests the most similar key, or lists
-    all if none is similar."""
+    """Return the message that ``key`` is not among the ``known`` keys, which it calls ``what``. It suggests the most
+    similar key, or lists all if none is similar."""
     known = sorted(known)
     near = difflib.get_close_matches(key, known, n=1)
     return f"{key}: no such {what}; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
@@ -78,7 +81,7 @@ def of_change(
     """Yield a message for each section and key in ``change`` that is not ``known``, and for each key that is ``fixed``.
 
     ``known`` gives the keys of each section, and ``fixed`` the reason why a key cannot be changed. There is also a
-    message for each section whose value is not a mapping.
+    message for each section whose value is not a mapping. ``place`` is the name of ``change`` in the messages.
     """
     for section, settings in change.items():
         if section not in known:

@@ -60,7 +60,7 @@ Day = Annotated[datetime.date, BeforeValidator(_day)]
 
 
 class ConfigError(ValueError):
-    """Raised for a configuration that cannot be run. Its message and its ``complaints`` list every problem."""
+    """Raised for a configuration that cannot be run. Its message and its ``complaints`` list all problems found."""
 
     def __init__(self, complaints: Iterable[str]) -> None:
         self.complaints = list(complaints)
@@ -68,8 +68,8 @@ class ConfigError(ValueError):
 
 
 class Frozen(BaseModel):
-    """An immutable record that refuses unknown keys, numbers outside their bounds (``pathsum.bounds``), and floats in
-    place of integers."""
+    """An immutable record. It refuses unknown keys, numbers outside their bounds (``pathsum.bounds``), and floats in
+    place of integers, with the ValidationError of pydantic. ``load`` raises ConfigError instead."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,7 +91,7 @@ class PythonCorpus(Frozen):
 
     source: Literal["python"]
     name: Label
-    validation_share: float
+    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
     distributions: tuple[Name, ...] = Field(min_length=1)
     max_documents: int
 
@@ -111,7 +111,7 @@ class TextCorpus(Frozen):
 
     source: Literal["text"]
     name: Label
-    validation_share: float
+    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
     paths: tuple[Name, ...] = Field(min_length=1)
     separator: str  # "" = one document per file
     max_documents: int
@@ -122,9 +122,9 @@ class HubCorpus(Frozen):
 
     source: Literal["hub"]
     name: Label
-    validation_share: float
+    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
     dataset: Name
-    subset: str
+    subset: str  # "" = the dataset's default
     split: Name
     text_field: Name
     max_documents: int
@@ -135,7 +135,7 @@ class SyntheticCorpus(Frozen):
 
     source: Literal["synthetic"]
     name: Label
-    validation_share: float
+    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
     seed: int
     n_words: int  # distinct words
     zipf: float  # exponent of the words' frequencies
@@ -175,14 +175,14 @@ class TokenizerConfig(Frozen):
 
 
 class ModelConfig(Frozen):
-    """An attention-only transformer (docs/framework.md §1.2)."""
+    """An attention-only transformer (docs/framework.md §1.2). With zero layers, n_heads and d_head are set to 0."""
 
     n_layers: int
     n_heads: int  # per layer
     d_head: int
     d_model: int
     embedding_std: float  # standard deviation of W_E's entries at initialization
-    n_ctx: int
+    n_ctx: int  # positions of an input, that of BOS included
     positions: str  # a key of model.positions.SCHEMES; checked by the model and by pipelines.check
     norm: Literal["none", "rms", "layer"]
     smeared_keys: Flag
@@ -213,7 +213,7 @@ class ModelConfig(Frozen):
 class TrainConfig(Frozen):
     """The training recipe."""
 
-    tokens: int  # tokens seen in the whole training; 0 keeps the initial weights
+    tokens: int  # tokens seen in the whole training, rounded up to whole steps; 0 keeps the initial weights
     curriculum_tokens: int  # tokens of the curriculum, with which training begins; part of ``tokens``
     curriculum_share: float  # share of all windows that the curriculum uses
     shuffled: Flag  # control: put the tokens of each training window in random order
@@ -514,7 +514,7 @@ def load(kind: type[C], values: Any, where: str) -> C:
 
 def load_corpus(values: Any) -> CorpusConfig:
     """Return the configuration of the corpus, of the type that its ``source`` names. Raises ConfigError as ``load``
-    does."""
+    does, and if ``values`` has no known ``source``."""
     source = values.get("source") if isinstance(values, Mapping) else None
     if not isinstance(source, str) or source not in _SOURCES:
         near = difflib.get_close_matches(str(source), _SOURCES, n=1)

@@ -26,8 +26,8 @@ def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tens
 def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
     """Set A[q, ``key``] to 0 for every query q after ``key``, and scale the rest of its row to sum to 1.
 
-    This is the pattern of a softmax without that key. Queries up to ``key`` stay unchanged, and so do rows whose other
-    weights sum to at most LEAST."""
+    This is the pattern of a softmax without that key. Rows must sum to 1. Queries up to ``key`` stay unchanged, up to
+    rounding, and so do rows whose other weights sum to at most LEAST (1e-6)."""
     rest = silenced(pattern, key)
     left = rest.sum(-1, keepdim=True)
     return torch.where(left > LEAST, rest / left.clamp(min=LEAST), pattern)
@@ -36,5 +36,5 @@ def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Ten
 def uniform_share(pos: int) -> float:
     """Return the attention to the first token under uniform causal attention, in windows of ``pos`` positions.
 
-    It is the mean of 1/(i + 1) over queries i = 1 … pos − 1."""
+    It is the mean of 1/(i + 1) over queries i = 1 … pos − 1; NaN for a single position."""
     return (1 / torch.arange(2.0, pos + 1)).mean().item()

@@ -40,14 +40,14 @@ class Alike:
 
     @staticmethod
     def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
-        """Find the similar pairs of a vocabulary.
+        """Find the similar pairs of a vocabulary with the printable tokens ``words``.
 
-        Both tokens of a pair must occur at least ``RAREST`` times in the training text. A kind of variant with fewer
-        than 2 · ``FEWEST`` ordered pairs is left out; of the other kinds, at most ``MOST`` pairs each are sampled. The
-        unrelated token is the variant of another pair of the same kind, from another family. It has the form of this
-        pair's variant: lower case or not, leading space or not, one letter or more. It is sampled from the ``NEAREST``
-        such tokens that are closest to the variant in log frequency. Pairs without such a token are left out and do not
-        count.
+        Both tokens of a pair must occur at least ``RAREST`` (50) times in the training text, by ``counts``. A kind of
+        variant with fewer than 2 · ``FEWEST`` (40) ordered pairs is left out; of the other kinds, at most ``MOST`` (96)
+        pairs each are sampled. The unrelated token is the variant of another pair of the same kind, from another
+        family. It has the form of this pair's variant: lower case or not, leading space or not, one letter or more. It
+        is sampled from the ``NEAREST`` (5) such tokens that are closest to the variant in log frequency. Pairs without
+        such a token are left out and do not count. Without pairs, all fields but ``fillers`` are empty.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -105,7 +105,7 @@ def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
     """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query.
 
     The follower is a random filler, but never the first one, because the token before it is replaced and must not be
-    BOS. ``alike`` must have at least ``pos`` − 2 fillers; this is not checked.
+    BOS. ``pos`` must be at least 4, and ``alike`` must have at least ``pos`` − 2 fillers; the latter is not checked.
     """
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)
@@ -119,8 +119,8 @@ def rename(
     """Replace each name in each passage by the name of nearest frequency that is not in the passage.
 
     Different names get different replacements. Names are tokens of three letters or more that are not keywords of
-    Python and occur at least ``RAREST`` times in the training text. A leading space is kept. A name stays if no
-    replacement is left.
+    Python and occur at least ``RAREST`` (50) times in the training text, by ``counts``. ``words`` are the printable
+    tokens by id. A leading space is kept. A name stays if no replacement is left.
     """
     matches = [_NAME.fullmatch(word) for word in words]
     names = torch.tensor([1 + len(m[1]) if m and not keyword.iskeyword(m[2]) else 0 for m in matches])

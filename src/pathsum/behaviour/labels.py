@@ -74,10 +74,10 @@ def behaviour_of(test: str) -> str:
 
 
 def by_window(score: Callable[..., Float[Tensor, "head"]], *tensors: Tensor) -> Float[Tensor, "head batch"]:
-    """Apply ``score`` to each window separately.
+    """Apply ``score`` to each window of ``tensors`` separately, as a batch of one.
 
     ``score`` must be a mean in which all windows have equal weight. The mean of the result is then the score of all
-    windows together.
+    windows together. ValueError if the tensors differ in their number of windows.
     """
     return torch.stack([score(*(t[None] for t in window)) for window in zip(*tensors, strict=True)], -1)
 
@@ -102,7 +102,8 @@ def best_offset(pattern: Pattern) -> Int[Tensor, "head"]:
 def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor, "head"]:
     """Return the mean of A[i, i − d] over queries i > d, for each head at its own distance d. Key 0 is left out.
 
-    0..1. With d = 1 it is the previous-token score. See docs/framework.md §3.13.
+    0..1; NaN without such a query (d ≥ pos − 1). With d = 1 it is the previous-token score. See
+    docs/framework.md §3.13.
     """
     tokens = pattern[..., 1:, 1:]
     at = [tokens[:, h].diagonal(-int(d), -2, -1).mean() for h, d in enumerate(distances)]
@@ -111,7 +112,7 @@ def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor,
 
 def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
     """Return each head's attention two tokens back, the mean of A[i, i − 2] over i ≥ 3 (docs/framework.md §3.13).
-    0..1."""
+    0..1; NaN with fewer than four positions."""
     return at_offset(pattern, torch.full((pattern.shape[1],), 2))
 
 

@@ -29,11 +29,11 @@ def preference(pattern: Float[Tensor, "batch head query key"], block: int, offse
     """Return each head's preference for the key ``offset`` positions after the match over the keys near the match, in
     nats.
 
-    It is log A[p, p − block + offset] minus the mean over n in ±NEAR of log A[p, p − block + n], averaged over queries
-    p = block + 6 … 2·block, for which none of these keys is the beginning-of-sequence token (BOS). Attention of 0
-    counts as the smallest normal number of the data type. A head whose attention depends on distance alone has the same
-    preference in windows that do not repeat. ValueError unless the window has 1 + 2·block positions (BOS and a block
-    given twice) and ``block`` ≥ LEAST_BLOCK. See docs/framework.md §5.14."""
+    It is log A[p, p − block + offset] minus the mean over n = ±2, …, ±5 of log A[p, p − block + n], averaged over
+    queries p = block + 6 … 2·block, for which none of these keys is the beginning-of-sequence token (BOS). Attention of
+    0 counts as the smallest normal number of the data type. A head whose attention depends on distance alone has the
+    same preference in windows that do not repeat. ValueError unless the window has 1 + 2·block positions (BOS and a
+    block given twice) and ``block`` ≥ LEAST_BLOCK (11). See docs/framework.md §5.14."""
     if pattern.shape[-1] != 1 + 2 * block or block < LEAST_BLOCK:
         raise ValueError(
             f"expected BOS and a block of {LEAST_BLOCK} tokens or more twice, got {pattern.shape[-1]} positions"

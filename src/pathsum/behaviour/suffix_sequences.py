@@ -36,7 +36,8 @@ class Trials:
 
     def matched(self, first: str, second: str) -> Int64[Tensor, "n pos"]:
         """Return the windows with a match of kind ``first`` at the first occurrence and one of kind ``second`` at the
-        second occurrence. The kinds are keys of ``MATCHES``."""
+        second occurrence. The kinds are "none", "one", "two", "three" and "previous only" (``MATCHES``); KeyError for
+        another."""
         tokens, rows = self.tokens.clone(), torch.arange(len(self.tokens))
         for at, kind in enumerate((first, second)):
             for back in MATCHES[kind]:
@@ -52,8 +53,8 @@ def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generat
     """Sample ``n`` windows of BOS and ``pos`` − 1 different tokens, and two occurrences in each.
 
     ``probabilities`` are weights of the tokens; that of BOS is ignored. Use both ``matched(a, b)`` and
-    ``matched(b, a)``, so that neither distance nor the follower favors a match. ValueError if the windows have no room
-    for two occurrences, or if there are too few tokens."""
+    ``matched(b, a)``, so that neither distance nor the follower favors a match. ValueError if ``pos`` is below
+    SHORTEST_WINDOW (12), which two occurrences need, or if fewer than ``pos`` − 1 tokens have a positive weight."""
     weights = probabilities.double().clone()
     weights[BOS] = 0
     present = int((weights > 0).sum())

@@ -21,10 +21,10 @@ def last_attention(
 
 
 def longer_and_shorter(values: Float[Tensor, "*shape batch k"]) -> Float[Tensor, "*shape n k"]:
-    """Return, for each trial, the value of the longer and that of the shorter match, averaged over both orders.
+    """Return the value of the longer and that of the shorter match in each of n trials, averaged over both orders.
 
-    ``values`` has one value per occurrence. ValueError for an odd number of windows, or unless there are two
-    occurrences.
+    ``values`` has 2n windows and two occurrences. Trial i is window i, where the first occurrence is the longer match,
+    and window n + i, where the second is. ValueError for an odd number of windows, or unless there are two occurrences.
     """
     if values.shape[-2] % 2 or values.shape[-1] != 2:
         raise ValueError(f"expected two values for each of 2n windows, got shape {tuple(values.shape)}")

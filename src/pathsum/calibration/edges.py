@@ -33,9 +33,10 @@ def edge_effects(
 
     An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write (mean
     ablation), or this write in another window (resample ablation), whichever gives the lower loss. ``places`` is a mask
-    over ``windows[:, 1:]``. Attention patterns are recomputed, and the norm before the second layer keeps its scale
-    (docs/framework.md §5.9). Costs one trace; one second layer per kind of edge, set of first-layer heads and
-    replacement; and one unembedding per set of removed edges and replacement.
+    over ``windows[:, 1:]``; if it has no places, effects are NaN. Attention patterns are recomputed, and the norm
+    before the second layer keeps its scale (docs/framework.md §5.9). Costs one trace; for each kind of edge and
+    replacement, one second layer per non-empty set of first-layer heads; and one unembedding per set of removed edges
+    and replacement.
     """
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
@@ -59,8 +60,8 @@ def late_head_effects(
     (docs/framework.md §11.2).
 
     An ablated head writes its mean output (mean ablation), or its output in another window (resample ablation),
-    whichever gives the lower loss. ``places`` is a mask over ``windows[:, 1:]``. Costs one trace, and one unembedding
-    per set of ablated heads and replacement.
+    whichever gives the lower loss. ``places`` is a mask over ``windows[:, 1:]``; if it has no places, effects are NaN.
+    Costs one trace, and one unembedding per set of ablated heads and replacement.
     """
     clean = Run(model, windows[:, :-1])
 

@@ -24,7 +24,7 @@ CHANGE_NATS = 0.5  # smallest rise of log P(out) in the windows that judge
 
 def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
     """Compare the skip-trigrams of the text's rules with those that the atlas lists and the judging documents
-    confirm."""
+    confirm. No units without heads, or if the text has no skip-trigrams."""
     if triples := _triples(model):
         rows = atlas.tables(model.trained, model.data, model.config)["skip_trigrams"]
         words = model.text.words
@@ -33,7 +33,8 @@ def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def skip_trigrams_of_model(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those of ``found_by_model``."""
+    """Compare the skip-trigrams of the text's rules with those of ``found_by_model``. No units as in
+    ``skip_trigrams``."""
     if triples := _triples(model):
         yield from compared(triples, found_by_model(model.trained.model, model.text.held_out))
 

@@ -63,7 +63,7 @@ def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` independent units (docs/framework.md §10.5).
+    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` > 0 independent units (docs/framework.md §10.5).
 
     It lies within 0 to 1 and has a positive width even if all units agree. Unlike in scipy, ``n`` can be a fraction.
     """

@@ -82,7 +82,7 @@ def unstack(together: Transformer, models: Sequence[Transformer]) -> None:
 
 
 def losses(together: Transformer, windows: Int[Tensor, "model batch window"]) -> Float[Tensor, "model"]:
-    """Return the mean next-token loss of each model on its own windows, in nats."""
+    """Return the mean next-token loss of each model on its own windows, in nats. ``together`` comes from ``stack``."""
     logits = read(together, windows[..., :-1]) @ together.W_U.mT
     each = F.cross_entropy(logits.flatten(0, 1), windows[..., 1:].flatten(), reduction="none")
     return each.view(len(windows), -1).mean(1)

@@ -73,8 +73,8 @@ class Curve:
     """The evaluations of a model during training."""
 
     tokens_seen: list[int]
-    matching: list[float]  # largest prefix matching of any head
-    losses: dict[str, list[float]]  # mean loss at the places of each rule, in nats
+    matching: list[float]  # largest prefix matching of any head; empty without layers
+    losses: dict[str, list[float]]  # mean loss at the places of each rule in ``SyntheticWindows.rules``, in nats
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class SyntheticModel:
     @property
     def learned(self) -> bool:
         """Return whether the model has learned all rules of its text, by its losses on held-out text
-        (docs/framework.md §11.1)."""
+        (docs/framework.md §11.1). True if the text has no rules."""
         most = self.text.guess_nats
         return all(series[-1] < min(LEARNED * series[0], most) for series in self.curve.losses.values())
 
@@ -112,7 +112,8 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
     """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them.
 
     Takes seconds per million words. Raises ValueError as ``synthetic_corpus`` does, if no documents are left for
-    training, or if a rule has no target in the documents on which models are evaluated.
+    training, or if a rule has targets in the held-out documents but none in the first EVALUATED of them, on which
+    models are evaluated.
     """
     corpus = config.corpus.model_copy(update={"seed": seed_from(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
@@ -141,7 +142,8 @@ def train_synthetic(
 ) -> list[SyntheticModel]:
     """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text.
 
-    All models are trained together. Raises ValueError as ``make_windows`` and ``train_together`` do.
+    ``name`` and a seed determine all random numbers. All models, at least one, are trained together. Raises ValueError
+    as ``make_windows`` and ``train_together`` do.
     """
     texts = [make_windows(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=seed_from(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
@@ -204,8 +206,8 @@ def evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
 
 
 def seed_from(*what: object) -> int:
-    """Return a seed below 2⁴⁸, a hash of ``what``: kind of corpus, seed and use. No two combinations share random
-    numbers."""
+    """Return a seed below 2⁴⁸, a hash of ``what``: kind of corpus, seed and use. Equal seeds for different ``what`` are
+    very unlikely."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
 
 

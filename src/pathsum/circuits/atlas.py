@@ -29,8 +29,8 @@ class Occurrences:
     first: Int[Tensor, "batch pos"]  # position of the same token's first occurrence in the document; 0 for BOS
     window: Int[Tensor, "n"]  # index of the window
     query: Int[Tensor, "n"]  # position of the destination
-    key: Int[Tensor, "n"]  # first position of the source
-    source: Int[Tensor, "n"]
+    key: Int[Tensor, "n"]  # first position of the source in the document
+    source: Int[Tensor, "n"]  # token id, as are ``destination`` and ``out``
     destination: Int[Tensor, "n"]
     out: Int[Tensor, "n"]
     which: Int[Tensor, "n"]  # index of the occurrence's triple in the sorted list of distinct triples
@@ -38,7 +38,7 @@ class Occurrences:
 
     def slice(self, source: int, destination: int, out: int | None = None) -> slice:
         """Return the slice of the occurrences of a triple, or of all triples with this source and destination if
-        ``out`` is None."""
+        ``out`` is None. An empty slice if there are none."""
         low, high = 0, len(self.source)
         for column, value in ((self.source, source), (self.destination, destination), (self.out, out)):
             if value is not None:
@@ -98,10 +98,10 @@ def source_weight(
     """Return, for each occurrence, the weight with which a head moves the source to the destination.
 
     The weight is s_final[q] Σ_k A[q, k] s_read[k] over the positions k < q of the document that hold the source, with
-    frozen norm scales s_read = ``read`` and s_final = ``final``. Multiplied by the source's column of ``ov_circuit``,
-    the weight gives the source's contribution to the logits through this head alone, without later heads. This is exact
-    in the first layer. In later layers it leaves out what earlier heads wrote at the source. See docs/framework.md
-    §3.8."""
+    the frozen norm scales s_read = ``read`` of the head's layer and s_final = ``final`` of the final norm. Multiplied
+    by the source's column of ``ov_circuit``, the weight gives the source's contribution to the logits through this head
+    alone, without later heads. This is exact in the first layer. In later layers it leaves out what earlier heads wrote
+    at the source. See docs/framework.md §3.8."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]
@@ -120,7 +120,7 @@ def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Fl
 def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
     """Return the ``k`` triples with the largest sum of ``effect`` over their occurrences, largest first.
 
-    Triples whose sum is not positive are left out. ValueError if ``k`` < 1."""
+    Triples whose sum is not positive are left out, so the list can be shorter or empty. ValueError if ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
     total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
@@ -151,7 +151,7 @@ def loss_reduction(
 def spurious_triples(triples: Sequence[Triple]) -> list[Triple]:
     """Return the triples that a head raises as a side effect of raising ``triples`` (docs/framework.md §3.10).
 
-    They combine the destination of one triple with the output of another that has the same source. They are not in
+    They combine the destination of one triple with the output of another that has the same source, and are not in
     ``triples`` themselves. For example, a head that raises "keep … in → mind" and "keep … at → bay" also raises
     "keep … at → mind", because its attention depends on (source, destination) and its output on (source, out). A
     Mathematical Framework for Transformer Circuits calls these skip-trigram bugs."""
@@ -172,7 +172,7 @@ def spurious_cost(
 
     The mean rise is given for the positions that are not followed by out, and for all positions. The rise is the loss
     minus the loss after δ = ``weight`` · (W_U W_OV W_E)[out, source] is subtracted from the logit of out alone
-    (docs/framework.md §3.10). ``log_probs`` are those of the model. In nats; 0 if there are no such positions."""
+    (docs/framework.md §3.10). ``log_probs`` are those of the model. In nats; a mean over no positions is 0."""
     source, destination, out = t
     here = at.slice(source, destination)
     follows = at.out[here] == out

@@ -12,7 +12,8 @@ from torch import Tensor
 
 
 def rms_norm(part: Float[Tensor, "batch pos d_model"]) -> float:
-    """Return the root mean square over positions of the Euclidean norm of ``part``, in units of the residual stream."""
+    """Return the root mean square, over windows and positions, of the Euclidean norm of ``part``, in units of the
+    residual stream."""
     return part.square().sum(-1).mean().sqrt().item()
 
 
@@ -21,10 +22,10 @@ def power_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return the power share of a part, Σ ‖s part‖² / Σ ‖s x‖² over positions.
+    """Return the power share of a part, Σ ‖s part‖² / Σ ‖s x‖² over windows and positions.
 
     x is the ``stream`` that a layer or the unembedding reads, and s the ``scale`` of the norm before it. Not negative.
-    The shares of all parts need not add up to 1, because parts can cancel."""
+    The shares of all parts need not add up to 1, because parts can cancel. Not finite for a stream of zeros."""
     return _ratio(part.square().sum(-1), stream, scale)
 
 
@@ -33,10 +34,11 @@ def projection_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return the projection share of a part, Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions.
+    """Return the projection share of a part, Σ s² ⟨part, x⟩ / Σ ‖s x‖² over windows and positions.
 
     x is the ``stream`` that a layer or the unembedding reads, and s the ``scale`` of the norm before it. The shares of
-    parts that add up to the stream add up to 1. A share is negative if its part points against the stream."""
+    parts that add up to the stream add up to 1. A share is negative if its part points against the stream. NaN for a
+    stream of zeros."""
     return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
 
 

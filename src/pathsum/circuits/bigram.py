@@ -123,8 +123,9 @@ def unigram_control(
     """Return how well token frequencies alone correlate with the corpus, and how much better the direct path does.
 
     Token frequencies alone correlate with log P(next | token), so the chance level of the correlation of
-    ``compare_with_corpus`` is not 0. Costs and errors as there. The bootstrap (2,000 draws) needs 3 · draws · d_vocab
-    more numbers of memory. ValueError also if only one current token occurs. See docs/framework.md §3.2."""
+    ``compare_with_corpus`` is not 0. Weighting, ``smoothing``, costs and errors as there. The bootstrap (2,000
+    draws) needs 3 · draws · d_vocab more numbers of memory. ValueError also if only one current token occurs. See
+    docs/framework.md §3.2."""
     moments = torch.cat([_moments(rows) for rows in _rows_of_pairs(direct, counts, smoothing, block)])
     r_xy, r_yu, r_xu = _correlations(moments.sum(0))
     drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, independent(moments.mT), generator).mT)

@@ -37,18 +37,19 @@ class Grouping:
 
 
 def by_hops(n_layers: int, pos: int) -> Grouping:
-    """Group routes by hops, the number of heads at which they change position: 0, 1, …, ``n_layers``
-    (docs/framework.md §2.5)."""
+    """Group routes by hops, the number of heads at which they change position: 0, 1, …, ``n_layers``.
+
+    For inputs of ``pos`` positions. See docs/framework.md §2.5."""
     moved = torch.arange(n_layers + 1).unsqueeze(-1) + (torch.arange(pos) > 0)
     names = tuple(str(n) for n in range(n_layers + 1))
     return Grouping(HOPS, names, torch.zeros(pos, dtype=torch.int64), moved.clamp(max=n_layers))
 
 
 def by_offset(pos: int, exact: int = 3) -> Grouping:
-    """Group routes by the distance back to their token: 0, 1, …, exact − 1, and all larger offsets together.
+    """Group routes by the distance back to their token: 0, 1, …, ``exact`` − 1, and all larger offsets together.
 
-    Routes that start at position 0 form a separate group at any offset, because its token, the beginning-of-sequence
-    token (BOS), is often an attention sink. See docs/framework.md §2.5."""
+    For inputs of ``pos`` positions. Routes that start at position 0 form a separate group at any offset, because its
+    token, the beginning-of-sequence token (BOS), is often an attention sink. See docs/framework.md §2.5."""
     offsets = (torch.arange(exact + 1).unsqueeze(-1) + torch.arange(pos)).clamp(max=exact)
     moved = torch.cat([offsets, torch.full((1, pos), exact + 1)])
     start = torch.where(torch.arange(pos) == 0, exact + 1, 0)
@@ -58,13 +59,13 @@ def by_offset(pos: int, exact: int = 3) -> Grouping:
 def reads(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales, grouping: Grouping
 ) -> Iterator[Float[Tensor, "group batch pos d_model"]]:
-    """Yield what each layer reads, and then what the unembedding reads, split by group (docs/framework.md §2.5).
+    """Yield what each layer reads, and then what the unembedding reads, split by the groups of ``grouping``.
 
     S_g is the part of the residual stream in group g. Layer l reads s_l S_g. It then changes S_g to
     S_g + Σ_h Σ_{g'} A^h[moves from g' to g] s_l S_g' (W_OV^h)ᵀ. The groups add up to the normalized residual stream,
     without the centering of a LayerNorm, which is folded into ``weights``. Costs
-    layers · pairs of groups · batch · heads · pos² · d_head. ValueError if the patterns or scales do not match the
-    layers."""
+    layers · pairs of groups · batch · heads · pos² · d_head. ValueError as in ``check_frozen``, raised with the first
+    item. See docs/framework.md §2.5."""
     check_frozen(weights, patterns, scales)
     embedded, pos, groups = weights.W_E.mT[tokens], torch.arange(tokens.shape[1]), torch.arange(len(grouping.names))
     leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # [group before the move, query, key]
@@ -82,11 +83,12 @@ def reads(
 def hop_by_hop(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, normalise: Normalise
 ) -> list[Float[Tensor, "batch pos d_model"]]:
-    """Return the final normalized residual stream of the routes with at most 0, 1, 2, … hops (docs/framework.md §2.7).
+    """Return the final normalized residual stream of the routes with at most 0, 1, …, n_layers hops, one tensor each.
 
     Patterns are frozen. ``normalise`` applies the model's norm, with the scale of these routes alone. Without a norm,
     the results are the cumulative sums of the groups ``by_hops`` in the last item of ``reads``. The last result is the
-    model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers."""
+    model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers. ValueError unless there is one pattern
+    per layer. See docs/framework.md §2.7."""
     diagonals = [pattern * torch.eye(tokens.shape[1], device=pattern.device) for pattern in patterns]
     ends, fewer = [], [torch.zeros_like(weights.W_E.mT[tokens])] * len(weights.layers)
     for _ in range(len(weights.layers) + 1):

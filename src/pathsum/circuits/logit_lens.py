@@ -18,8 +18,8 @@ def lens_losses(
     W_U: Float[Tensor, "vocab d_model"],
     targets: Int[Tensor, "batch pos"],
 ) -> Float[Tensor, "rows batch"]:
-    """Return the mean loss of each window when each of ``reads`` is unembedded by ``W_U``: one row per read, in nats
-    per token.
+    """Return the mean loss of each window, in nats per token, with each of ``reads`` unembedded by ``W_U``. One row per
+    read.
 
     ``reads`` are the residual streams before the first layer and after each layer, each passed through the final norm
     (docs/framework.md §3.17). Costs a softmax over batch · pos · d_vocab logits per read. ValueError if a read and the

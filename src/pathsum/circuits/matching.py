@@ -1,4 +1,4 @@
-"""Test from the weights whether a head attends to a key that carries the same token as the query. One path carries a
+"""Measure from the weights how far a head attends to keys that carry the same token as the query. One path carries a
 token to the queries of the head, and another carries a token to its keys (docs/framework.md §5.5).
 """
 
@@ -34,10 +34,12 @@ def pair_matching_eigenvalues(
     """Return the eigenvalues of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k) for a pair of paths, one to the query and one to the
     key.
 
-    M = W_OV^{h_n} ⋯ W_OV^{h_1} along a path, and W_QK is that of the ``late`` head. c = ``scales`` are the norm scales
-    at which each token's embedding is read. Positive real parts indicate that the head attends where both paths start
-    at the same token. Each query's mean over the keys of positive scale, weighted by ``unigram``, is subtracted first.
-    In nats. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``. See docs/framework.md §5.5."""
+    M = W_OV^{h_n} ⋯ W_OV^{h_1} along a path (the identity for the direct path), and W_QK is that of the ``late`` head.
+    c = ``scales`` are the norm scales at which each token's embedding is read (``scale_as_read``), so W_E itself is not
+    scaled. Positive real parts indicate that the head attends where both paths start at the same token. Each query's
+    mean over the keys of positive scale, weighted by ``unigram``, is subtracted first. In nats before later norm
+    scales. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``, applied to ``unigram`` at these keys.
+    See docs/framework.md §5.5."""
     query, key = (
         _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)

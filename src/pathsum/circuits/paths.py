@@ -54,8 +54,8 @@ def moved(
 def path_circuit(weights: Weights, path: Path) -> LowRank:
     """Return the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, with later heads on the left.
 
-    The entries are logits, output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See
-    docs/framework.md §2.1."""
+    The entries are logits before any norm scale (``moved`` applies those), output × source, as low-rank factors. Costs
+    d_vocab · d_model · d_head, and nothing for the direct path. See docs/framework.md §2.1."""
     if not path:
         return LowRank(weights.W_U, weights.W_E)
     (layer, head), *later = path
@@ -82,7 +82,8 @@ def path_sum(
     scales: Scales,
     paths: Sequence[Path] | None = None,
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits.
+    """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits. Zeros for no
+    paths.
 
     Costs as much as ``path_logits`` for each path. Needs memory for (batch · pos + d_vocab) · d_head numbers per path
     (d_model in place of d_head for the direct path), because one product adds all paths. ValueError as in

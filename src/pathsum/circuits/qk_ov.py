@@ -31,8 +31,8 @@ def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
     """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source with
     weight 1.
 
-    In nats above the mean over outputs. Output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See
-    docs/framework.md §3.3."""
+    In nats above the mean over outputs, before the scale of the final norm. Output × source, as low-rank factors. Costs
+    d_vocab · d_model · d_head. See docs/framework.md §3.3."""
     centred = weights.W_U - weights.W_U.mean(0)
     return W_OV.after(weights.W_E).then(centred)
 
@@ -53,8 +53,8 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
     """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries are ordered by row, then by
     column.
 
-    Costs rows · columns · rank operations, and about max(k, block × columns) numbers of memory. ValueError if
-    ``k`` < 1."""
+    ``block`` rows are computed at a time. Costs rows · columns · rank operations, and about max(k, block × columns)
+    numbers of memory. ValueError if ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape
@@ -82,8 +82,9 @@ def top_rows(
     """Return the ``k`` largest entries of each of ``columns``, and the rows that they are in. Largest first, ties in
     row order.
 
-    In an OV circuit, these are the outputs that each source raises most. Costs rows · n · rank operations, and
-    rows × block numbers of memory. ValueError unless ``k`` is from 1 to the number of rows."""
+    In an OV circuit, these are the outputs that each source raises most. ``block`` columns are computed at a time.
+    Costs rows · n · rank operations, and rows × block numbers of memory. ValueError unless ``k`` is from 1 to the
+    number of rows."""
     if not 1 <= k <= table.shape[0]:
         raise ValueError(f"expected 1 ≤ k ≤ {table.shape[0]} rows, got k = {k}")
     buffer = table.left.new_empty(min(block, len(columns)), table.shape[0])

@@ -54,8 +54,9 @@ def score_sum(
 ) -> Float[Tensor, "batch query key"]:
     """Return the sum of the scores of all pairs of paths and of the position bias, in nats.
 
-    At keys up to the query, it equals the model's attention scores. ``queries`` include the factor 1/√d_head, as W_QK
-    does. Keys are summed over paths before they are multiplied by queries."""
+    At keys up to the query, it equals the model's attention scores if the paths add up to what the layer reads.
+    ``queries`` include the factor 1/√d_head, as W_QK does. ``bias`` has one entry per distance 0 … pos − 1, zeros for a
+    head without one. Keys are summed over paths before they are multiplied by queries."""
     every_key = keys.sum(0).mT
     return by_distance(bias) + torch.stack([query @ every_key for query in queries]).sum(0)
 
@@ -72,7 +73,8 @@ def contrasted(
 
 
 def preference_contrast(block: int) -> Float[Tensor, "query key"]:
-    """Return the weights w[q, k] that measure the preference for the token after the earlier occurrence.
+    """Return the weights w[q, k] that measure the preference for the token after the earlier occurrence of the current
+    token.
 
     Windows are the beginning-of-sequence token (BOS) and a block given twice. The contrast is the mean, over the
     queries p of the second copy, of score[p, p − block + 1] − mean_{k ≤ p} score[p, k]. In nats; 0 for constant scores.
@@ -89,7 +91,7 @@ def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> F
 
     Covariance and variance are taken over the keys of each query, and pooled over the queries of a window from
     ``first`` on. The shares of terms that add up to ``scores`` add up to 1. If the scores are constant, all shares are
-    0. See docs/framework.md §2.4."""
+    0. ``scores`` must be finite, also at keys after the query, which get weight 0. See docs/framework.md §2.4."""
     seen = torch.ones_like(scores).tril()
     mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     centred = (scores - mean) * seen

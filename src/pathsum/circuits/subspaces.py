@@ -55,7 +55,8 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
 
 def overlaps(weights: Weights) -> list[Overlap]:
-    """Return the ``overlap`` of every pair of heads in different layers, for each kind (Q, K, V)."""
+    """Return the ``overlap`` of every pair of heads in different layers, for each kind (Q, K, V). Empty with fewer than
+    two layers."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     return [
         Overlap(kind, early, late, *overlap(weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]], kind))

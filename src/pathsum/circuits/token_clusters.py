@@ -2,8 +2,9 @@
 written along one singular direction (docs/framework.md §3.11 and §3.12).
 
 An eigenvector is a weighted sum of tokens that the circuit maps to a multiple of itself. A singular direction is a pair
-of directions in the residual stream: one that W_OV reads, and one that it then writes. See "copying: eigenvalue
-analysis" in A Mathematical Framework for Transformer Circuits (AMF).
+of directions in the residual stream: one that W_OV reads, and one that it then writes. As in ``qk_ov``, the columns of
+``W_E`` must first be scaled if the model has a norm. See "copying: eigenvalue analysis" in A Mathematical Framework for
+Transformer Circuits (AMF).
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ class Direction:
 def token_clusters(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
 ) -> list[Cluster]:
-    """Return the groups of tokens that a head copies, from the eigenvectors of W_U W_OV W_E with the largest real
-    positive eigenvalues.
+    """Return the groups of tokens that a head copies, from the eigenvectors of the OV circuit (``ov_circuit``) with the
+    largest real positive eigenvalues.
 
-    There are at most ``vectors`` groups, the one of the largest eigenvalue first. A group consists of the ``k`` tokens
-    of ``sources`` (ids) with the largest weight in one eigenvector, whose largest absolute weight is made positive. The
-    circuit is not a normal matrix, so these tokens need not raise each other. Each group therefore has a cohesion, with
-    its chance level under 20 random rotations. Costs 21 · d_vocab · d_model · d_head, in float64. ValueError if
-    ``k`` < 2 or there are fewer than ``k`` sources. See docs/framework.md §3.11."""
+    There are at most ``vectors`` groups, the one of the largest eigenvalue first, and none without such an eigenvalue.
+    A group consists of the ``k`` tokens of ``sources`` (ids) with the largest weight in one eigenvector, whose largest
+    absolute weight is made positive. The circuit is not a normal matrix, so these tokens need not raise each other.
+    Each group therefore has a cohesion; all share one chance level, from 20 random rotations of the writes. Costs
+    21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources. See
+    docs/framework.md §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]

@@ -14,9 +14,10 @@ from pathsum.core.weights import Head
 def value_weighted(
     pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"], heads: Sequence[Head]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return A[q, k] ‖W_OV x_k‖ divided by its sum over the keys k, where x_k is what the layer reads at k.
+    """Return A[q, k] ‖W_OV x_k‖ divided by its sum over the keys k, for each of the ``heads`` of a layer.
 
-    0..1. Rows sum to 1, or to 0 if nothing is moved. See docs/framework.md §3.14."""
+    A is the ``pattern``, and x = ``read`` is the normalized residual stream that the layer reads. 0..1. Rows sum to 1,
+    or to 0 if nothing is moved. See docs/framework.md §3.14."""
     sizes = torch.stack([(read @ head.W_V.mT @ head.W_O.mT).norm(dim=-1) for head in heads], 1)
     weighted = pattern * sizes[:, :, None]
     total = weighted.sum(-1, keepdim=True)

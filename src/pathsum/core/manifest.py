@@ -14,7 +14,7 @@ MANIFEST = "manifest.json"
 
 
 def sha256(path: Path) -> str:
-    """Return the sha256 of the content of ``path``."""
+    """Return the sha256 of the content of the file ``path``, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -36,7 +36,7 @@ def _of_both(hashes: Mapping[str, str], name: str) -> str:
 
 def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
     """Return the hashes that the manifest lists, and its name. Raises FileNotFoundError if there is no manifest, and
-    ValueError if the manifest has changed since it was written."""
+    ValueError if the manifest itself is damaged. The listed files are not read."""
     match json.loads((folder / MANIFEST).read_bytes()):
         case {"files": dict(hashes), "name": str(name), "sha256": str(own)} if own == _of_both(hashes, name):
             return hashes, name
@@ -46,7 +46,8 @@ def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
 def damage(folder: Path, name: str | None = None) -> str:
     """Return a description of the first difference between ``folder`` and its manifest, or "" if there is none.
 
-    Files that the manifest does not list are not checked. With ``name`` = None, the name is not checked.
+    ``name`` is the name that the manifest should have; None accepts any. Files that the manifest does not list are not
+    checked. Reads all files that it lists, up to the first difference.
     """
     try:
         listed, own = read_manifest(folder)

@@ -45,7 +45,7 @@ def read_json(path: Path, kind: type[R]) -> R:
 
 
 def read_value(path: Path) -> Any:
-    """Read the JSON value at ``path``. Raises ValueError if the file is not JSON, or contains NaN or infinity."""
+    """Read the JSON value at ``path``. Raises ValueError if it is not JSON. NaN and Infinity are not JSON."""
     return parse_json(_text(path), str(path))
 
 
@@ -58,7 +58,7 @@ def read_records(path: Path, kind: type[R]) -> dict[str, R]:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Parse ``text`` as JSON and return its value. Raises ValueError if it is not JSON or contains NaN or infinity.
+    """Parse ``text`` as JSON and return its value. Raises ValueError if it is not JSON. NaN and Infinity are not JSON.
 
     The message begins with ``where``, the place that the text was read from.
     """
@@ -81,13 +81,15 @@ def json_lines(records: Iterable[Any]) -> bytes:
 
 
 def read_lines(path: Path, kind: type[R]) -> list[R]:
-    """Read the records of type ``kind`` from a file of JSON lines. Raises ValueError as ``read_json`` does."""
+    """Read the records of type ``kind`` from a file of JSON lines. Empty lines are skipped. Raises ValueError as
+    ``read_json`` does."""
     lines = enumerate(_text(path).split("\n"), start=1)
     return [_typed(kind, parse_json(line, f"{path}, line {number}"), path) for number, line in lines if line]
 
 
 def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
-    """Write records of type ``kind`` as a parquet table. An empty table keeps its columns."""
+    """Write records of type ``kind`` as a parquet table, not atomically. An empty table keeps the names of its columns,
+    but not their types."""
     names = [f.name for f in dataclasses.fields(kind)]
     table = pa.Table.from_pydict({name: [getattr(r, name) for r in rows] for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +109,8 @@ def read_rows(path: Path, kind: type[R]) -> list[R]:
 
 
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
-    """Return records of type ``kind`` as a pandas table with one column per field."""
+    """Return records of type ``kind`` as a pandas table with one row per record and one column per field. Without
+    records, the table has the columns and no rows."""
     return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
 
 

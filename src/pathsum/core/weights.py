@@ -24,8 +24,8 @@ class Head:
 
     @property
     def W_QK(self) -> LowRank:
-        """Return W_Qᵀ W_K / √d_head. The score of query q and key k is x_qᵀ W_QK x_k plus a position term, in nats.
-        Here x is the normalized residual stream."""
+        """Return W_Qᵀ W_K / √d_head. Without rotary positions and smeared keys, the score of query q and key k is
+        x_qᵀ W_QK x_k plus position terms, in nats. Here x is the normalized residual stream."""
         return LowRank(self.W_Q.mT / math.sqrt(self.W_Q.shape[0]), self.W_K)
 
     @property
@@ -49,7 +49,7 @@ class Weights:
     layers: tuple[tuple[Head, ...], ...] = ()
 
     def to(self, dtype: torch.dtype) -> Weights:
-        """Return the same weights in another precision. Identities are checked in float64."""
+        """Return the same weights with the data type ``dtype``."""
         layers = tuple(
             tuple(Head(h.W_Q.to(dtype), h.W_K.to(dtype), h.W_V.to(dtype), h.W_O.to(dtype)) for h in layer)
             for layer in self.layers

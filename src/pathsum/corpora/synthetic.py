@@ -29,7 +29,8 @@ BATCH = 512  # documents generated at a time
 
 @dataclass(frozen=True)
 class SyntheticTruth:
-    """The rules of a synthetic corpus, as plain lists that can be written as JSON.
+    """The rules of a synthetic corpus, as plain lists that can be written as JSON. Words are given by their index in
+    ``words``. The lists of an absent rule hold no words.
 
     A word is *fresh* if it is not part of a copy. A fresh word has the log-probability ``log bigram[previous word] +
     two_back[word two back]``, up to a constant. A rule that applies determines the next fresh word with probability
@@ -54,7 +55,7 @@ class SyntheticTruth:
     skip_destinations: list[int]
     skip_outs: list[int]
     skip_reach: int  # words
-    marker: int | None
+    marker: int | None  # None without questions, as ``asker``
     asker: int | None
     selectors: list[list[int]]  # first words, second words
     keys: list[list[list[int]]]  # by first word, second word, answer
@@ -86,7 +87,8 @@ def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticT
 
 
 def synthetic_text(config: SyntheticCorpus, truth: SyntheticTruth) -> Iterator[SyntheticText]:
-    """Yield the documents as indices of words, up to ``BATCH`` documents at a time."""
+    """Yield the documents as indices of words, with marks, up to ``BATCH`` documents at a time. ``truth`` is that of
+    ``synthetic_corpus(config)``. Equal arguments give equal text."""
     generator = torch.Generator().manual_seed(config.seed + 1)
     for begin in range(0, config.max_documents, BATCH):
         yield _write(min(BATCH, config.max_documents - begin), config.words_per_document, truth, generator)

@@ -1,7 +1,8 @@
 """The rules of synthetic text, one class each. ``SyntheticTruth`` defines them.
 
-``due`` returns, for each document, the next word that the rule determines, or NONE. Call it once per position, because
-``Questions`` and ``Lookups`` remember what has been asked for.
+Words are indices into ``SyntheticTruth.words``, and ``n`` is the number of documents. ``due`` returns, for each
+document, the next word that the rule determines, or NONE. Call it once per position, because ``Questions`` and
+``Lookups`` remember what has been asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ NOWHERE = -(1 << 40)  # last position of a word that has not occurred
 
 
 class Draft:
-    """Documents of equal length while they are written, with the last position of each word."""
+    """``n`` documents of ``length`` words while they are written, with the last position of each word."""
 
     def __init__(self, n: int, length: int, n_words: int) -> None:
         self.words = torch.full((n, length), NONE)

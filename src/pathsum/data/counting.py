@@ -39,7 +39,7 @@ def chunks(windows: Windows) -> Iterator[Int64[np.ndarray, "batch pos"]]:
 
 
 def entropy(counts: Int64[np.ndarray, "out"]) -> float:
-    """Return the entropy −Σ p log p of the distribution p = counts / Σ counts, in nats."""
+    """Return the entropy −Σ p log p of the distribution p = counts / Σ counts, in nats; 0 if all counts are 0."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log(p)).sum())
 

@@ -14,8 +14,8 @@ from pathsum.data.windows import Windows
 def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
     """Return the repetition of each window, in nats per token (docs/framework.md §6.7).
 
-    The repetition is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window.
-    Here p(b | a) = c(a b) / c(a ·), with counts c over all windows. A window in which no pair occurs twice has 0.
+    The repetition is Σ −log p(b | a) / n_ctx over the bigrams a b of the window that have occurred before in it. Here
+    p(b | a) = c(a b) / c(a ·), with counts c over all windows. A window in which no bigram occurs twice has 0.
 
     Repetition ranks windows almost as the loss reduction by an induction head does (r = 0.99 on prose in windows of
     1,024 tokens). It does not bound this reduction. It can be larger, because a head cannot know whether a pair will be

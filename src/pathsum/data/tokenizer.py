@@ -84,7 +84,7 @@ def tokenizer_hash(tokenizer: Tokenizer) -> str:
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
-    """Return the bytes of each token in the order of ids. BOS has none."""
+    """Return the bytes of each token in the order of ids. BOS has none: its entry is ``b""``."""
     bytes_of = _byte_of_letter()
     names = [str(tokenizer.id_to_token(i)) for i in range(1, tokenizer.get_vocab_size())]
     return [b"", *(bytes(bytes_of[letter] for letter in name) for name in names)]

@@ -49,10 +49,12 @@ class TokenFile:
 
 
 def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
-    """Write the documents as tokens to ``path``, each after a BOS, and return the header.
+    """Write the documents as tokens to ``path``, each after a BOS, and return the header, which holds
+    ``tokenizer_hash``.
 
     Documents are streamed, so memory does not grow with the corpus. The token file appears only when it is complete,
-    and its header appears after it, so a killed run never leaves a partial file that looks complete.
+    and its header appears after it, so a killed run never leaves a partial file that looks complete. Without documents,
+    the file is empty, and ``read_tokens`` refuses it.
     """
     dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ class Windows:
         return torch.from_numpy(rows)
 
     def only(self, indices: Int64[np.ndarray, "window"]) -> Windows:
-        """Return a copy that contains the windows ``indices``, in this order."""
+        """Return a copy that contains the windows ``indices``, in this order. It holds their tokens in memory."""
         some = copy(self)
         some._rows = self._rows[indices]
         return some
@@ -100,8 +100,9 @@ def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tens
 def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
     """Return the indices of at most ``per_document`` randomly chosen windows of each document.
 
-    First comes one window of each document, then a second one of each, and so on. Entry i of ``documents`` is the
-    document of window i. The random seed is fixed, so the selection is the same for every model.
+    First comes one window of each document, then a second one of each, and so on, each time in a random order of the
+    documents. Entry i of ``documents`` is the document of window i. The random seed is fixed, so the selection is the
+    same for every model.
     """
     drawn = torch.randperm(len(documents), generator=_generator(0, "held out"))
     sizes = documents.unique(return_counts=True)[1]

@@ -51,11 +51,13 @@ class Shown:
 
     @staticmethod
     def plain(pattern: Pattern) -> Shown:
+        """Return the patterns as they are, with uniform causal attention as their chance level."""
         return Shown(pattern, uniform_attention(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
 
     @staticmethod
     def weighted(pattern: Pattern, read: Tensor, heads: Sequence[Head]) -> Shown:
-        """Weight the patterns by the norm of what each head moves (docs/framework.md §3.14)."""
+        """Weight the patterns, and uniform causal attention, by the norm of what each head moves
+        (docs/framework.md §3.14). ``read`` is what the layer reads."""
         even = uniform_attention(pattern.shape[-1]).expand_as(pattern)
         return Shown(value_weighted(pattern, read, heads), value_weighted(even, read, heads))
 
@@ -71,7 +73,10 @@ class Measure:
 
 
 def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
-    """Join the measures of each layer into measures of all heads."""
+    """Join the measures of each layer into measures of all heads.
+
+    Each item of ``measured`` holds one layer's measures, of the same behaviors in the same order, on the same windows.
+    An empty list without layers."""
     return [
         Measure(of[0].behaviour, torch.cat([m.values for m in of]), torch.cat([m.chance for m in of]), of[0].documents)
         for of in zip(*measured, strict=True)
@@ -79,7 +84,8 @@ def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``labels`` (behaviors of each head) and ``lens`` (logit-lens losses)."""
+    """Return the records ``labels`` (behaviors of each head; no rows without layers) and ``lens`` (logit-lens losses).
+    ValueError if the windows are from a single document."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         read = reads(trained.model, data.windows[:, :-1], trained.natural)
@@ -102,10 +108,11 @@ def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) ->
 def label_rows(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
 ) -> list[LabelRow]:
-    """Score every head for every behavior, and label it (docs/framework.md §5.7).
+    """Score every head for every behavior, and label it (docs/framework.md §5.7). One row per head and behavior.
 
-    Half of the documents choose each head's offset, and the other half scores it. Behaviors that are scored on fewer
-    than two documents have no rows."""
+    ``read`` is the result of ``reads`` on the held-out windows. Half of the documents choose each head's offset, and
+    the other half scores it. Behaviors that are scored on fewer than two documents have no rows. The model must have
+    at least one layer."""
     documents, patterns = data.window_documents, trained.natural.patterns
     judged = documents.unique(return_inverse=True)[1] % 2 == 1
     best = [best_offset(pattern[~judged]) for pattern in patterns]
@@ -214,7 +221,8 @@ def lens_rows(
     read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], data: EvalData, generator: torch.Generator
 ) -> list[LensRow]:
     """Measure the loss on held-out windows if the residual stream before the first layer and after each layer is
-    unembedded (docs/framework.md §3.17)."""
+    unembedded (docs/framework.md §3.17). One row for each item of ``read``, the result of ``reads`` on these
+    windows. ValueError if they are from a single document."""
     losses = lens_losses(read, W_U, data.windows[:, 1:])
     found = mean_intervals(losses, data.window_documents, generator)
     return [LensRow(layers, *interval) for layers, interval in enumerate(found)]

@@ -34,7 +34,10 @@ _SEED = 2021
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``ablations``, ``edge_contrasts`` and ``terms``."""
+    """Return the records ``ablations``, ``edge_contrasts`` and ``terms``; the first two have no rows without heads.
+
+    Effects are measured on the first ``WINDOWS`` (12) windows of text and of repeated tokens. ValueError if those of
+    text are from a single document."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(trained.weights.W_E.shape[0], generator).float()
     windows, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
@@ -68,7 +71,9 @@ class Bench:
         return Bench(clean, targets, scored, tuple(o.mean(0) for o in (whole or clean.trace).outputs), rotation)
 
     def instead(self, place: Place, method: str) -> Float[Tensor, "batch pos d_model"]:
-        """Return what replaces the writes of the head at ``place`` under ``method`` (docs/framework.md §5.8)."""
+        """Return what replaces the writes of the head at ``place`` under ``method`` (docs/framework.md §5.8).
+
+        ``method`` is "zero", "mean", "resample" or ``CONTROL`` ("rotated"). AssertionError for another."""
         output = self.clean.output(place)
         match method:
             case "zero":
@@ -81,7 +86,8 @@ class Bench:
         return output - output @ self.rotation
 
     def ablated(self, heads: Iterable[Place], method: str) -> Run:
-        """Return the run with the writes of all ``heads`` ablated. ``method`` says what replaces them."""
+        """Return the run with the writes of all ``heads`` ablated together by ``method`` (``instead``); the run without
+        intervention if there are no heads."""
         return self.clean.patch_heads({place: self.instead(place, method) for place in heads})
 
     def losses(self, run: Run) -> Float[Tensor, "batch n"]:
@@ -122,9 +128,9 @@ def intervened(
 ) -> dict[str, list[Any]]:
     """Measure every intervention, and compare the K-edge of the induction circuit with other edges.
 
-    Returns the records ``ablations`` and ``edge_contrasts``. An effect is the change of a loss, of the loss drop or of
-    the prefix matching: the value with the intervention minus the value without it. ``documents`` has the document of
-    each window of text."""
+    Returns the records ``ablations`` and ``edge_contrasts``, both empty without heads. An effect is the change of a
+    loss, of the loss drop or of the prefix matching: the value with the intervention minus the value without it.
+    ``documents`` has the document of each window of text, and ``block`` is the length of the repeated block."""
     matching = _matching(benches[1].clean, block, {})
     without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
     trials, found = [], []
@@ -218,11 +224,11 @@ def edge_contrasts(
     """Compare the K-edge from the previous-token head to the induction head with the strongest other edge, for each
     method.
 
-    The difference is the rise of the second copy's loss without the K-edge minus the rise without the other edge,
-    paired by window. In nats, with a 95 % bootstrap interval over windows. Both heads come from ``roles``, chosen on
-    other data. Other edges are all edges except the K-edges of the previous-token head. The strongest is chosen on
-    these windows, which can only make the difference smaller. No rows if there is no such K-edge, or no other edge. See
-    docs/framework.md §5.9."""
+    ``rise`` holds the rise of the second copy's loss by each of ``trials``, in each window of repeated tokens. The
+    difference is the rise without the K-edge minus the rise without the other edge, paired by window. In nats, with a
+    95 % bootstrap interval over windows. Both heads come from ``roles``, chosen on other data. Other edges are all
+    edges except the K-edges of the previous-token head. The strongest is chosen on these windows, which can only make
+    the difference smaller. No rows if there is no such K-edge, or no other edge. See docs/framework.md §5.9."""
     rows = []
     edges = [(trial, values) for trial, values in zip(trials, rise, strict=True) if trial.target == "edge"]
     for method in dict.fromkeys(trial.method for trial, _ in edges):

@@ -56,7 +56,8 @@ def extract(
 ) -> Cell:
     """Return all records of the model with these ``checkpoints`` (in order of training) and this evaluation ``log``.
 
-    The model runs in float32, except in exactness checks (float64). Errors as in ``load_checkpoint``."""
+    The model runs in float32, except in exactness checks (float64). Errors as in ``load_checkpoint``. ValueError also
+    if there is not one checkpoint per evaluation, or if held-out windows are from a single document."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
@@ -68,7 +69,10 @@ def extract(
 
 
 def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
-    """Return the summary of a model: the numbers that metrics.json and the claims use."""
+    """Return the summary of a model: the numbers that metrics.json and the claims use.
+
+    ``tables`` must have the records ``heads``, ``exactness``, ``content`` and ``content_scores``, and ``log`` at least
+    one evaluation. Errors as in ``held_out_intervals``."""
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
     direct = bigram.direct_path(trained.weights)
@@ -118,7 +122,7 @@ def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     They are ``val_loss``, ``in_context_loss_drop`` (docs/framework.md §6.1), ``icl_loss_drop`` (docs/framework.md §6.2)
     and ``bigram_excess``, the loss minus that of the bigram model, paired by window. ``icl_loss_drop`` is left out if
     windows are too short for it, and ``bigram_excess`` if ``data`` has no losses of the bigram model. Keys end in
-    _nats, _low and _high. ValueError with fewer than two documents."""
+    _nats, _low and _high. ValueError with fewer than two documents, or if windows have fewer than 8 predictions."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),

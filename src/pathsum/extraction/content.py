@@ -65,7 +65,8 @@ def content_rows(
     from the sum of all groups.
 
     Groups by hops are also added at their own norm scales. ``trace`` is the run on the inputs of ``windows``, which
-    come from ``documents``. ``error`` is the result of the exactness check. See docs/framework.md §2.6 and §2.7."""
+    come from ``documents``. ``error`` is the result of the exactness check (``group_errors``). In nats per token.
+    ValueError with fewer than two documents. See docs/framework.md §2.6 and §2.7."""
     tokens, targets, weights = windows[:, :-1], windows[:, 1:], model.weights()
     *_, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
     parts = F.linear(end, weights.W_U)
@@ -98,7 +99,8 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
     """Split the attention scores of every head past the first layer by the offsets of content at query and key, on
     repeated random tokens.
 
-    ``errors`` are the results of the exactness check, by head."""
+    ``errors`` are the results of the exactness check, by head (``group_errors``). A pair's interval is None unless the
+    head's mean preference is positive. ValueError as in ``pairs.sides``."""
     model, tokens, trace = trained.model, trained.repeated_tokens, trained.repeated
     grouping = by_offset(tokens.shape[1])
     layers = reads(model.weights(), tokens, trace.patterns, trace.scales, grouping)
@@ -120,11 +122,12 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 
 @torch.no_grad()
 def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
-    """Check that the groups by hops and by offset add up to the logits and to log A of every head past the first layer.
+    """Measure how exactly the groups by hops and by offset add up to the logits and to log A past the first layer.
 
-    Returns the relative error of the logits and that of each head: the largest absolute error divided by the largest
-    absolute value. The heads are left out if attention scores cannot be split into pairs (``pairs.add_up``). ``model``
-    must be in float64. See docs/framework.md §2.2."""
+    Returns the relative error of the logits, and that of each head by (layer, head): the largest absolute error divided
+    by the largest absolute value, the larger one of the two groupings. There are no errors of heads if attention scores
+    cannot be split into pairs (``pairs.add_up``), or with fewer than two layers. ``model`` must be in float64. See
+    docs/framework.md §2.2."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

@@ -1,4 +1,4 @@
-"""Check at every checkpoint that the path expansion adds up to the model's logits and attention scores
+"""Measure at every checkpoint how exactly the path expansion adds up to the model's logits and attention scores
 (docs/framework.md §2.2).
 """
 
@@ -21,7 +21,7 @@ from pathsum.records.exactness import ExactnessRow
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``exactness``: one row per checkpoint. Costs a trace in float64 and a sum over all paths for
-    each."""
+    each. Errors as in ``load_checkpoint``. ValueError also unless there is one checkpoint per evaluation."""
     pairs = zip(trained.checkpoints, trained.log, strict=True)
     return {"exactness": [exactness_row(path, at, data, config) for path, at in pairs]}
 
@@ -31,7 +31,7 @@ def exactness_row(path: Path, evaluation: Evaluation, data: EvalData, config: Ex
     in float64.
 
     Logits are a sum over all paths, and scores a sum over all pairs of paths. The error of the scores is None if they
-    cannot be split into pairs (``pairs.add_up``), or with fewer than two layers."""
+    cannot be split into pairs (``pairs.add_up``), or with fewer than two layers. Errors as in ``load_checkpoint``."""
     model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
     tokens = data.windows[: config.exactness_windows, :-1]
     trace = model.trace(tokens)

@@ -99,7 +99,8 @@ def measure(
 
     ``losses`` are those on held-out text. Without a ``pair`` (``final_pair``), only losses and loss drops are measured.
     The key edge and K-composition are left out if the induction head is in the first layer, and the loss drop at the
-    positions of ICL (In-context Learning and Induction Heads) if windows are too short for it."""
+    positions of ICL (In-context Learning and Induction Heads) if windows are too short for it. K-composition is the
+    score's excess over chance, divided by chance. ValueError if windows have fewer than 8 predictions."""
     found = {
         "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
         "loss_nats": losses.mean(1),
@@ -135,9 +136,10 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
     """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
     keys of a later head.
 
-    ``previous`` is the number of the first-layer head. The result is the preference (docs/framework.md §2.4) in log A,
-    minus that with another window's writes on the edge. In nats, for each window. See "how induction heads
-    work" in A Mathematical Framework for Transformer Circuits (AMF)."""
+    ``clean`` is a run on repeated random tokens with blocks of ``block`` tokens, and ``previous`` is the number of the
+    first-layer head. The result is the preference (docs/framework.md §2.4) in log A, minus that with another window's
+    writes on the edge. In nats, for each window; 0 for a single window. Errors as in ``Run.patch_edge``. See "how
+    induction heads work" in A Mathematical Framework for Transformer Circuits (AMF)."""
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patch_edge((0, previous), late, "K", other).replaced[late].pattern
     tiny = torch.finfo(without.dtype).tiny
@@ -162,8 +164,10 @@ def change(
     """Return the change point of a curve's mean over windows, with its bootstrap interval; None if there is no change
     point.
 
-    ``curve`` has one row per checkpoint and holds the quantity ``name``. For the loss, the first row (the untrained
-    model) is left out. The interval is None for a single document, or if too few draws have a change point."""
+    ``curve`` has one row per checkpoint and holds the quantity ``name``, a key of ``CHANGES``. ``tokens`` are the
+    tokens seen at each. For the loss, the first row (the untrained model) is left out. None also with fewer than two
+    rows. The interval is None for a single document, or if too few draws have a change point. ValueError as in
+    ``onset`` and ``bend``."""
     find = CHANGES[name]
     if name == "loss_nats":
         tokens, curve = tokens[1:], curve[1:]

@@ -40,7 +40,10 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
-    """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights."""
+    """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights.
+
+    Past the first layer, one score is the matching positivity with the best previous-token head of the first layer on
+    held-out text. It is None for heads of the first layer."""
     weights, block, trace = trained.weights, trained.block, trained.repeated
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
@@ -110,7 +113,7 @@ def _tensor(values: Iterable[float]) -> Tensor:
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
-    """Return each head's mean attention at distances 0 to ``farthest`` tokens back."""
+    """Return each head's mean attention (0..1) at distances 0 to ``farthest`` tokens back, as far as windows reach."""
     return [
         DistanceRow(layer, h, distance, attention)
         for layer, pattern in enumerate(natural.patterns)
@@ -120,8 +123,8 @@ def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
 
 
 def bigram_rows(weights: Weights, data: EvalData, k: int) -> list[BigramRow]:
-    """Return the 10 · ``k`` most frequent bigrams of the corpus, with their log-probabilities in the corpus and by the
-    direct path."""
+    """Return the 10 · ``k`` most frequent bigrams of the corpus (or all that occur, if fewer), with their
+    log-probabilities in the corpus and by the direct path, in nats."""
     pairs = bigram.top_pairs(bigram.direct_path(weights), data.bigram_counts, 10 * k, SMOOTHING)
     return [
         BigramRow(data.words[p.token], data.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)

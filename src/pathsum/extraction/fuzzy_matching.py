@@ -33,10 +33,10 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``fuzzy_matching``; no rows for fewer than two layers.
+    """Return the record ``fuzzy_matching``; no rows with fewer than two layers or an empty evaluation log.
 
     If the vocabulary has too few similar pairs, only gains on copies are measured. Attention and log-probabilities are
-    left out if sequences would be shorter than ``SHORTEST`` tokens. Match scores are computed only for an induction
+    left out if sequences would be shorter than ``SHORTEST`` (5) tokens. Match scores are computed only for an induction
     head in the second layer whose attention scores are sums over pairs (``pairs.add_up``)."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
@@ -74,7 +74,8 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
     """Yield the head's match scores for the pairs of tokens in ``alike``, and their differences from unrelated tokens.
 
     They are computed from the weights and from the first layer's mean attention to the current and the previous
-    position on held-out text. In standard deviations over all pairs of ``present`` tokens."""
+    position on held-out text. In standard deviations over all pairs of ``present`` tokens. The head at ``place`` must
+    be in the second layer."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1), dtype=torch.float64) for at in (1, 0))
     weights, read = (w.to(torch.float64) for w in (trained.weights, trained.model.weights()))
@@ -147,7 +148,8 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
-    """Return the loss of every token when the model reads BOS and then all ``parts`` one after another, in nats."""
+    """Return the loss of every token of ``parts`` when the model reads BOS and then all parts one after another, in
+    nats."""
     return token_losses(model, torch.cat([torch.full((len(parts[0]), 1), BOS), *parts], 1))
 
 

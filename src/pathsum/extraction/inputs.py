@@ -111,7 +111,7 @@ def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: Extrac
     """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens.
 
     Each of the two traces has windows × pos × (d_vocab + heads × (pos + d_model)) numbers. ValueError as in
-    ``repeated_random``."""
+    ``repeated_random`` and in the model's ``trace``."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():

@@ -53,15 +53,15 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def induction_heads(last: Evaluation) -> list[Place]:
-    """Return every head whose prefix matching is at least ``MATCHES`` in the evaluation ``last``."""
+    """Return every head whose prefix matching is at least ``MATCHES`` (0.1) in the evaluation ``last``."""
     return [place for place, score in scored(last.prefix_matching).items() if score >= MATCHES]
 
 
 def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator) -> list[list[Place]]:
-    """Return up to ``SUBSETS`` random sets of other heads, as controls.
+    """Return up to ``SUBSETS`` (2) random sets of other heads, as controls. ``n_heads`` is the number per layer.
 
     A set has as many heads of each layer as ``heads``, or fewer if the layer has too few other heads. The list is empty
-    without other heads."""
+    without other heads in these layers. All possible sets are listed first, which is costly with many heads."""
     choices = []
     for layer in sorted({layer for layer, _ in heads}):
         ours = [h for at, h in heads if at == layer]
@@ -101,8 +101,9 @@ def checkpoint_rows(
     """Measure how much of the in-context loss drop and of the gain on repeated tokens each trial removes, at one
     checkpoint.
 
-    For the loss drop, also measure how much less the trial removes than the ablation that it is compared with
-    (``compared``), paired by window."""
+    ``tried`` are the trials (``trials``), on ``n_windows`` windows of text and ``COPIES`` (6) of repeated tokens. For
+    the loss drop, also measure how much less the trial removes than the ablation that it is compared with
+    (``compared``), paired by window. ValueError if the windows of text are from a single document."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(model.W_E.shape[0], generator).float()
     windows, documents = data.windows[:n_windows], data.window_documents[:n_windows]
@@ -124,8 +125,8 @@ def checkpoint_rows(
 
 
 def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
-    """Return the in-context loss drop of each window with ``heads`` ablated together, in nats
-    (docs/framework.md §6.1)."""
+    """Return the in-context loss drop of each window with ``heads`` ablated together by ``method``
+    (``Bench.instead``), in nats (docs/framework.md §6.1). Without heads, it is that of the model."""
     losses = text.losses(text.ablated(heads, method))
     return torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64)
 
@@ -133,6 +134,7 @@ def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor
 def repeat_gains(copies: Bench, block: int, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
     """Return the gain of each window with ``heads`` ablated together: the first copy's loss minus the second's.
 
-    In nats per token. Damage that is the same on both copies cancels. See docs/framework.md §5.4."""
+    In nats per token. ``method`` is as in ``Bench.instead``. Damage that is the same on both copies cancels. Without
+    heads, it is the gain of the model. See docs/framework.md §5.4."""
     losses = copies.losses(copies.ablated(heads, method)).double()
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)

@@ -36,7 +36,8 @@ Scale = Float[Tensor, "batch pos"]
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``norm_scales``: one row per head, and one per pair of heads if there are at most
-    ``MOST_PATHS`` pairs. No rows without a norm. Costs six losses per path."""
+    ``MOST_PATHS`` (20) pairs. No rows without a norm or without heads. Costs six losses per path. ValueError if the
+    first ``WINDOWS`` (12) windows are from a single document."""
     model, heads, generator = trained.model, trained.places, torch.Generator().manual_seed(_SEED)
     if model.config.norm == "none" or not heads:
         return {"norm_scales": []}
@@ -67,8 +68,8 @@ def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
     """Return two parts of the residual stream: the sum of the shorter paths through the heads of ``path``, and ``path``
     itself.
 
-    For one head, the sum is the embedding; for two, it is the embedding and what each head writes from it. If ``own``,
-    each norm takes the scale of these paths alone, otherwise that of the whole model."""
+    ``path`` has one or two heads. For one, the sum is the embedding; for two, it is the embedding and what each head
+    writes from it. If ``own``, each norm takes the scale of these paths alone, otherwise that of the whole model."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:

@@ -42,7 +42,7 @@ class Pair:
 
     def share(self, whole: Float[Tensor, "batch"], generator: torch.Generator) -> Interval | None:
         """Return this pair's share of the head's ``whole`` preference, with its 95 % bootstrap interval over windows;
-        None unless the mean of ``whole`` is positive."""
+        None unless the mean of ``whole`` is positive. ValueError for a single window."""
         return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
 
     def summary(self) -> tuple[float, float, float]:
@@ -56,9 +56,9 @@ def pairs(
 ) -> Iterator[Pair]:
     """Yield, for each head of ``layer``, what each pair of ``parts`` (query side, key side) contributes to its scores.
 
-    ``parts`` add up to what the layer reads, and ``names`` name them. Position vectors, if the model has any, are one
-    more part. A nonzero position bias is one more pair. ``block`` is the length of the repeated block. ValueError as in
-    ``sides``."""
+    ``parts`` add up to what the layer reads on repeated random tokens, with blocks of ``block`` tokens, and ``names``
+    name them. Position vectors, if the model has any, are one more part, ``POSITION``. A nonzero position bias is one
+    more pair, with this name on both sides. ValueError as in ``sides``."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)
@@ -99,8 +99,9 @@ def add_up(model: ModelConfig) -> bool:
 
 
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
-    """Return the queries and the keys of each part, and the position bias by distance.
+    """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer.
 
+    ``head`` holds its matrices, with the norm folded in. Queries include the factor 1/√d_head; the bias is in nats.
     Position vectors, if there are any, are one more part. ValueError if scores cannot be split into pairs
     (``add_up``)."""
     if not attention.bilinear or attention.smear is not None:

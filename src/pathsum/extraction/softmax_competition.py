@@ -26,7 +26,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the record ``softmax_competition``: one row per head and key (match, after, before).
 
     Preferences are those on repeated windows minus those on control windows (``unrepeated``). No rows if blocks are
-    shorter than ``LEAST_BLOCK``. Costs one trace of the control windows: 0.1 s per layer."""
+    shorter than ``LEAST_BLOCK`` (11). Costs one trace of the control windows: 0.1 s per layer."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}
@@ -46,5 +46,6 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def unrepeated(tokens: Int[Tensor, "batch pos"], block: int) -> Int[Tensor, "batch pos"]:
-    """Replace the second copy by that of another window. Its tokens occur in the first copy only by chance."""
+    """Replace the second copy of each window by that of another window, whose tokens occur in the first copy only by
+    chance. A single window stays unchanged."""
     return torch.cat([tokens[:, : block + 1], tokens[:, block + 1 :].roll(1, 0)], 1)

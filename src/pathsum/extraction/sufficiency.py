@@ -39,7 +39,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the record ``sufficiency``; no rows unless the head with the highest prefix matching is past the first
     layer.
 
-    Costs one layer and the losses on ``WINDOWS`` repeated windows for each first-layer head: 0.2 s for four."""
+    There is one row for each first-layer head, whose key edge is kept, and one row without such an edge. Costs one
+    layer and the losses on ``WINDOWS`` (12) repeated windows for each row: 0.2 s for four heads."""
     roles = HeadRoles.of(trained.log)
     if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}
@@ -59,7 +60,8 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
     keys of ``late``.
 
     The direct path to these keys is resampled too. No edge is kept if ``early`` is None. The norm scales before
-    ``late`` are frozen. Needs at least three windows: with two, what the queries read is not resampled."""
+    ``late`` are frozen. ``late`` must be past the first layer, and ``early`` before ``late``. Needs at least three
+    windows: with two, what the queries read is not resampled. ValueError with one."""
     earlier = [place for place in clean.places if place[0] < late[0]]
     edges = {(side, place): clean.output(place).roll(shift, 0) for side, shift in SHIFTS.items() for place in earlier}
     if early is not None:
@@ -71,8 +73,8 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
 
 
 def matching_and_gain(run: Run, late: Place, block: int) -> Values:
-    """Measure, for each window, the prefix matching of ``late`` and the gain: the first copy's loss minus the second's,
-    in nats per token."""
+    """Measure, for each window, the prefix matching of ``late`` ("matching") and the gain ("gain"): the first copy's
+    loss minus the second's, in nats per token. ``run`` is on repeated tokens with blocks of ``block`` tokens."""
     pattern, losses = run.patterns[late[0]][late[1]][:, None], run.losses().double()
     return {
         "matching": by_window(partial(prefix_matching, block=block), pattern)[0].double(),

@@ -50,7 +50,7 @@ Edges = tuple[tuple[str, Place], ...]
 class Roles:
     """The heads of the circuit. They are chosen on other data than they are judged on."""
 
-    induction: Place
+    induction: Place  # past the first layer: the head with the highest prefix matching
     previous: tuple[Place, ...]  # first layer: the best previous-token head, and all with a score of at least MOST
     two_back: tuple[Place, ...]  # other heads of that layer: the best at two tokens back, and all with at least MOST
 
@@ -77,7 +77,8 @@ def _leading(scores: Mapping[Place, float]) -> tuple[Place, ...]:
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``suffix_matches``, ``suffix_predictions`` and ``suffix_cuts``.
 
-    No rows without heads or if windows are too short. ``suffix_cuts`` also needs a second layer."""
+    No rows without heads, or if sequences would be shorter than ``SHORTEST_WINDOW`` (12) positions. ``suffix_cuts``
+    also needs a second layer and an evaluation log."""
     pos = min(POSITIONS, trained.model.config.n_ctx, int(data.present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
     if pos < SHORTEST_WINDOW or not trained.weights.layers:
@@ -110,7 +111,8 @@ class Shown:
 
     @staticmethod
     def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
-        """Run ``model`` on the windows of one condition, in both orders of the two matches."""
+        """Run ``model`` on the windows of one condition, in both orders of the two matches. ``longer`` and ``shorter``
+        are their kinds, as in ``Trials.matched``."""
         tokens = torch.cat([trials.matched(longer, shorter), trials.matched(shorter, longer)])
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
@@ -120,7 +122,7 @@ class Shown:
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
         """Return a replaced head's attention to the followers of the longer and of the shorter match, averaged over
-        both orders."""
+        both orders. KeyError if ``run`` does not replace ``head``."""
         return longer_and_shorter(last_attention(run.replaced[head].pattern[:, None], self.keys))[0]
 
 

@@ -29,7 +29,8 @@ Top = tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]
 
 @torch.no_grad()
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``token_tables``. Costs heads · TOKENS · d_vocab · d_head operations."""
+    """Return the record ``token_tables``: up to TOP (5) entries per token, for at most TOKENS (2,048) tokens. Costs
+    heads · TOKENS · d_vocab · d_head operations."""
     tokens = shown_tokens(data)
     asked = JOINER.join(data.words[t] for t in tokens.tolist())
     rows = []
@@ -41,7 +42,8 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def shown_tokens(data: EvalData) -> Int[Tensor, "n"]:
-    """Return the ids of the TOKENS most frequent tokens of the training text, in increasing order."""
+    """Return the ids of the TOKENS (2,048) most frequent tokens of the training text (or of all tokens of a smaller
+    vocabulary), in increasing order."""
     order = data.unigram.argsort(descending=True, stable=True)
     return order[:TOKENS].sort().values
 

@@ -76,7 +76,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
     """Measure joint copying by each group of heads with similar patterns, by the best single head of the group, and by
-    other sets of as many heads of its layer (docs/framework.md §3.7)."""
+    other sets of as many heads of its layer (docs/framework.md §3.7).
+
+    One row per group of two heads or more. At most ``OTHER_SETS`` (20) other sets are sampled; their mean is None if
+    there are none."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):
@@ -125,7 +128,7 @@ def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
 
 def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
     """Measure how much heads past the first layer delete of what earlier layers wrote on held-out text
-    (docs/framework.md §3.16)."""
+    (docs/framework.md §3.16). No rows with fewer than two layers."""
     rows = []
     outputs = trained.natural.outputs
     for layer in range(1, len(outputs)):
@@ -139,7 +142,7 @@ def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
 
 def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHeadRow]:
     """Describe the virtual head of every pair of heads in different layers by its weights, its pattern and its removal
-    cost (docs/framework.md §2.8)."""
+    cost, in nats per token, with its standard error (docs/framework.md §2.8). No rows with fewer than two layers."""
     weights, natural, places = trained.weights.to(torch.float64), trained.natural, trained.places
     pairs = [(a, b) for a in places for b in places if a[0] < b[0]]
     if not pairs:

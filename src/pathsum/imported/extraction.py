@@ -40,13 +40,14 @@ def extract_tables(
     config: ExtractConfig,
     context: int,
 ) -> tuple[ImportedSummary, dict[str, list[Any]]]:
-    """Return the summary of a model and its tables by name, computed on ``tokens`` (0 is BOS, beginning of sequence).
+    """Return the summary of the model ``name``, and its tables by name, computed on ``tokens`` (0 is BOS, beginning of
+    sequence).
 
     The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
-    id. Windows have ``context`` tokens, or as many as the model allows if that is less. There are fewer windows than in
-    ``config`` where traces would be too large. Tables are computed in float32, and the exactness check in float64.
-    Raises ValueError if windows have fewer than 8 tokens, if ``tokens`` fit into one window, or if logits are not
-    finite.
+    id, one for each id of the model. Windows have ``context`` tokens, or as many as the model allows if that is less.
+    There are fewer windows than in ``config`` where traces would be too large. Tables are computed in float32, and the
+    exactness check in float64. Raises ValueError if windows have fewer than 8 tokens, if ``tokens`` fit into one
+    window, or if logits are not finite.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -97,7 +98,7 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
     """Return the token counts of a text, and the windows on which the model is run.
 
     Every second window is for measurements (``held_out``, ``windows``), and the others are for choices (``tuning``). If
-    there is only one window, it serves both purposes.
+    there is only one window, it serves both purposes. Raises ValueError if there are fewer than n_ctx + 1 tokens.
     """
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
@@ -121,8 +122,8 @@ def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float 
     """Return the largest relative error of the logits computed as b_U plus all paths from tokens and from extras
     (docs/framework.md §2.2 and §2.9).
 
-    Computed in float64, for the output tokens that occur in ``tokens``. None for a model with more than MOST_PATHS
-    paths.
+    Relative to the largest absolute logit. Computed in float64, for the output tokens that occur in ``tokens``. None
+    for a model with more than MOST_PATHS paths.
     """
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None

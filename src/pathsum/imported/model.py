@@ -44,7 +44,8 @@ class Imported(AttentionOnly, Protocol):
     ) -> Tensor:
         """Return the part of the logits that is not a sum of paths from tokens, for the output tokens ``kept``.
 
-        W_E and W_U of ``weights`` hold these tokens only. The shape broadcasts to (batch, pos, n).
+        W_E and W_U of ``weights`` hold these tokens only. ``trace`` is that of a run on ``tokens``. The shape
+        broadcasts to (batch, pos, n).
         """
 
 
@@ -168,7 +169,8 @@ class TransformerLensModel:
         return self.folded
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the residual stream normalized without gain, and the norm scale at each position."""
+        """Return the residual stream normalized without gain, and the norm scale at each position. Without a norm, the
+        stream is returned unchanged, and the scale is 1."""
         if self.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         if self.norm == "layer":
@@ -204,7 +206,7 @@ class TransformerLensModel:
     ) -> Tensor:
         """Return the logits of the output tokens ``kept`` that are due to b_U and to all paths from extras (``Extra``).
 
-        ``weights`` has W_E and W_U of these tokens only.
+        ``weights`` has W_E and W_U of these tokens only. ``trace`` is that of a run on ``tokens``.
         """
         paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
         return sum(paths, self.b_U[kept])
@@ -218,10 +220,10 @@ class TransformerLensModel:
 def extra_paths(
     extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Return the summed logits of all paths from an extra.
+    """Return the summed logits of all paths from an extra, for the output tokens of ``weights``.
 
     Its vectors act as the embeddings of a second vocabulary, which are added to the residual stream before
-    ``extra.layer``.
+    ``extra.layer``. Of ``tokens``, only the shape is used. ``trace`` is that of a run on them.
     """
     n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
     size = max(n_vectors, n_out)  # Weights need as many input tokens as output tokens

@@ -24,11 +24,12 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
     Weights with TransformerLens's names take their configuration from the entry ``config`` (JSON) of the file's
-    metadata, or from the file ``<name>.json`` or ``config.json`` in its folder. Warns about keys of the configuration
-    that are not read and that may change what the model computes, about a second configuration, about attention biases
-    without a b_U (taken as 0), and about a checkpoint that no manifest lists. Raises FileNotFoundError if a file is
-    missing. Raises ValueError if the weights cannot be read or represented, if a checkpoint differs from its manifest,
-    or if the tokenizer that it was trained with does not have the hash ``tokenizer_hash``.
+    metadata, or from the file ``<name>.json`` or ``config.json`` in its folder. A model from a checkpoint is in
+    float32, another in float64. Ids are those of the file (see ``Imported.bos_first``). Warns about keys of the
+    configuration that are not read and that may change what the model computes, about a second configuration, about
+    attention biases without a b_U (taken as 0), and about a checkpoint that no manifest lists. Raises FileNotFoundError
+    if a file is missing. Raises ValueError if the weights cannot be read or represented, if a checkpoint differs from
+    its manifest, or if the tokenizer that it was trained with does not have the hash ``tokenizer_hash``.
     """
     if path.suffix in PICKLES:
         raise ValueError(

@@ -96,7 +96,7 @@ def unread(config: Mapping[str, Any]) -> list[str]:
 
 
 def n_layers_of(state: Mapping[str, Tensor]) -> int:
-    """Return the number of layers in a state dict."""
+    """Return the number of layers in a state dict: the largest layer number plus 1, or 0 if there are no layers."""
     return 1 + max((int(name.split(".")[1]) for name in state if re.match(r"blocks\.\d+\.", name)), default=-1)
 
 

@@ -27,8 +27,8 @@ CHUNK = 128  # positions whose logits are in memory at the same time: half a meg
 class HeadActivation:
     """The pattern of a head and its writes to the residual stream.
 
-    ``mixed``, if given, is the pattern times the values. ``output`` must then be W_O times ``mixed``. With ``mixed``,
-    losses can cost less (``Run.losses``).
+    ``mixed``, if given, is the pattern times the values. ``output`` must then be W_O times ``mixed``, which is not
+    checked. With ``mixed``, losses can cost less (``Run.losses``).
     """
 
     pattern: Float[Tensor, "batch query key"]
@@ -83,13 +83,13 @@ class Run:
         return self.replace({place: HeadActivation(self.pattern(place), write) for place, write in writes.items()})
 
     def zero(self, *heads: Place) -> Run:
-        """Zero-ablate heads."""
+        """Zero-ablate heads: replace the write of each head by zeros. Errors as in ``replace``."""
         return self.patch_heads({place: torch.zeros_like(self.streams[0]) for place in heads})
 
     def mean(self, *heads: Place) -> Run:
         """Mean-ablate heads: replace the write of each head by its mean over windows, at each position.
 
-        ValueError for a single window."""
+        ValueError for a single window, and as in ``replace``."""
         self._require(heads)
         self._require_others(1)
         return self.patch_heads({place: self.mean_output(place) for place in heads})
@@ -98,7 +98,7 @@ class Run:
         """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier in the batch.
 
         The first windows take the writes of the last ones. ValueError if ``shift`` is a multiple of the number of
-        windows."""
+        windows, and as in ``replace``."""
         self._require(heads)
         self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
@@ -108,15 +108,15 @@ class Run:
         ``early``.
 
         ``side`` is "Q", "K" or "V": queries, keys or values (docs/framework.md §5.9). Costs and errors as in
-        ``patched_layer``. ValueError also if ``late`` is replaced already.
+        ``patch_edges``.
         """
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
         """Patch several edges into head ``late``. ``writes`` maps (side, early head) to the new write.
 
-        Costs the queries, keys and values of the layer once per side, and the attention of one head. Errors as in
-        ``patched_layer``. ValueError also if ``late`` is replaced already."""
+        Costs the queries, keys and values of the layer once per side, and the attention of one head. Norm scale and
+        errors as in ``patched_layer``. ValueError also if ``late`` is replaced already."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
@@ -147,10 +147,10 @@ class Run:
         return self.replace({head: HeadActivation(forced, self.write(head, forced))})
 
     def freeze_patterns(self) -> Run:
-        """Freeze later patterns and all norm scales, so that only paths through replaced heads change
-        (docs/framework.md §2.1).
+        """Freeze all norm scales, and the patterns of all heads that are not replaced, so that only paths through
+        replaced heads change (docs/framework.md §2.1).
 
-        The logits are then linear in the writes of replaced heads.
+        The logits are then linear in the writes of replaced heads, plus a constant.
         """
         return self._with(frozen=True)
 
@@ -210,7 +210,8 @@ class Run:
         return self.trace.outputs[place[0]][:, place[1]]
 
     def mean_output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """Return the mean over windows of a head's write, at each position."""
+        """Return the mean over windows of a head's write without intervention, at each position. The result has the
+        same values for every window."""
         output = self.output(place)
         return output.mean(0, keepdim=True).expand_as(output)
 

@@ -65,13 +65,15 @@ class Attention(nn.Module):
         return self.W_Q.new_zeros(0, pos, self.W_Q.shape[-1])
 
     def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
-        """Return the bias that each head adds to its scores at distance query − key = 0, 1, …, in nats."""
+        """Return the bias that each head adds to its scores at distance query − key = 0 … pos − 1, in nats. It is 0
+        without relative positions."""
         return self.W_Q.new_zeros(len(self.W_Q), pos)
 
     def project(
         self, x: Float[Tensor, "batch pos d_model"], W_QKV: Float[Tensor, "rows d_model"]
     ) -> Float[Tensor, "batch pos rows"]:
-        """Multiply the normalized residual stream by the stacked matrices W_Q, W_K and W_V."""
+        """Multiply the normalized residual stream by the stacked matrices W_Q, W_K and W_V of all heads, after
+        ``position_vectors`` are added to what W_Q and W_K read."""
         return F.linear(x, W_QKV)
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
@@ -90,7 +92,8 @@ class Attention(nn.Module):
     # ---- methods that all position schemes share ------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of the writes of all heads, by a fast path that does not return patterns."""
+        """Return the sum of the writes of all heads, by a fast path that does not return patterns. ``x`` is the
+        normalized residual stream."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)
@@ -99,7 +102,8 @@ class Attention(nn.Module):
     def heads(
         self, x: Float[Tensor, "batch pos d_model"]
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head pos d_model"]]:
-        """Return the pattern and the write of every head. Stores batch · heads · pos · (pos + d_model) numbers."""
+        """Return the pattern and the write of every head. ``x`` is the normalized residual stream. Stores
+        batch · heads · pos · (pos + d_model) numbers."""
         q, k, v = self.queries_keys_values(x)
         pattern = self.pattern(q, k)
         return pattern, pattern @ v @ self.W_O.mT
@@ -125,8 +129,8 @@ class Attention(nn.Module):
     def pattern(
         self, q: Float[Tensor, "batch head pos d_head"], k: Float[Tensor, "batch head pos d_head"]
     ) -> Float[Tensor, "batch head query key"]:
-        """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query. ``q`` must already
-        be scaled by 1/√d_head."""
+        """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query, where b is
+        ``position_bias``. ``q`` must already be scaled by 1/√d_head."""
         return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:

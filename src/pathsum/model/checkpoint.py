@@ -16,7 +16,10 @@ from pathsum.model.transformer import Transformer
 
 
 def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:
-    """Write ``model`` to ``path`` in float32, atomically. Equal models and hashes give equal bytes."""
+    """Write ``model`` to ``path`` in float32, atomically. Equal models and hashes give equal bytes.
+
+    The file's header holds the configuration and ``tokenizer_hash``, with which ``load_checkpoint`` compares its own.
+    """
     d_vocab = model.W_U.shape[0]
     about = {"model": model.config.model_dump(), "d_vocab": d_vocab, "tokenizer_hash": tokenizer_hash}
     tensors = {name: p.detach().float().contiguous().cpu() for name, p in model.named_parameters()}
@@ -26,9 +29,9 @@ def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None
 def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.float32) -> Transformer:
     """Load the model at ``path`` with data type ``dtype``, in evaluation mode and without gradients.
 
-    Raises FileNotFoundError if there is no file. Raises ValueError if the file is truncated or was not written by this
-    project, if the model was trained with another tokenizer, or if the weights are not finite or do not fit the
-    configuration in the file's header.
+    ``tokenizer_hash`` is the hash of the tokenizer that the caller uses. Raises FileNotFoundError if there is no file.
+    Raises ValueError if the file is truncated or was not written by this project, if the model was trained with another
+    tokenizer, or if the weights are not finite or do not fit the configuration in the file's header.
     """
     if not path.is_file():
         raise FileNotFoundError(f"expected a checkpoint at {path}, found none; `dvc repro` trains it")
@@ -72,7 +75,8 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
 
 
 def weights_hash(model: Transformer) -> str:
-    """Return the sha256 of the float32 weights and their names. It identifies the model in records."""
+    """Return the sha256, in hexadecimal, of the float32 weights and their names. It identifies the model in records.
+    The configuration is not part of it."""
     digest = hashlib.sha256()
     for name, p in sorted(model.named_parameters()):
         digest.update(name.encode())

@@ -22,7 +22,7 @@ class Evaluation:
     prefix_matching: list[list[float]]  # mean attention to the token after the earlier occurrence, 0..1
     previous_token: list[list[float]]  # mean attention to the previous token, 0..1
     copying: list[list[float]]  # mean sign of the head's effect on (next token's logit − mean logit), −1..1
-    loss_by_position_nats: list[float]
+    loss_by_position_nats: list[float]  # entry i is the mean loss of predicting the token at position i + 1
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ def in_context_loss_drop(loss_by_position: Float[Tensor, "pos"]) -> float:
 
     The drop is positive if the model learns from context. It is the negative of the "in-context learning score" of ICL
     (Olsson et al. 2022). Entry i of ``loss_by_position`` is the mean loss of predicting the token at position i + 1.
-    Each of the two losses is a mean over the token and NEIGHBOURS tokens on either side. With n < LONG_CONTEXT entries,
-    they are the means over the entries from 0.08 n to 0.12 n and over the last tenth. Raises ValueError if n < 8.
+    Each of the two losses is a mean over the token and its 5 neighbors on either side. With n < 511 entries, they are
+    the means over the entries from 0.08 n to 0.12 n and over the last tenth. Raises ValueError if n < 8.
     """
     n = len(loss_by_position)
     if n < 8:

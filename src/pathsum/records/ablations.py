@@ -42,7 +42,8 @@ class EdgeContrastRow:
     """The contrast of edges (docs/framework.md §5.9): the loss on the second copy without the K-edge from the
     previous-token head to the induction head, minus the loss without the strongest other edge. It is paired by window.
 
-    Other edges are all edges except the K-edges of the previous-token head.
+    Other edges are all edges except the K-edges of the previous-token head. The strongest is the one without which the
+    mean loss on the second copy is highest.
     """
 
     method: str  # zero | mean | resample

@@ -20,7 +20,7 @@ class ImportedSummary:
     prefix_matching: float | None  # of the best head, 0..1; None without heads
     prefix_matching_head: str | None  # the best head, as layer.head
     prefix_matching_chance: float  # prefix matching of uniform causal attention
-    previous_token: float | None  # of the best first-layer head: mean attention to the previous token, 0..1
+    previous_token: float | None  # of the best first-layer head: previous-token score, 0..1; None without heads
     previous_token_head: str | None  # this head, as layer.head
     copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5
     bigram_correlation: float  # of W_U W_E with log P(next | token) of the text, docs/framework.md §3.1, −1..1

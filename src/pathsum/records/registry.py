@@ -47,7 +47,8 @@ def record(
     """Return a decorator that declares a class as the row type of the record ``name``.
 
     The decorator makes the class a frozen dataclass, unless it is a dataclass already. The arguments are the fields of
-    ``Origin``. By default the record is one table per model, written by extract.
+    ``Origin``. By default the record is one table per model, written by extract. A second record of the same name
+    raises AssertionError.
     """
 
     def declare(kind: type[R]) -> type[R]:

@@ -36,12 +36,13 @@ class Cell:
     tables: Mapping[str, list[Any]] = field(default_factory=dict)  # by name of the record
 
     def rows(self, kind: type[R]) -> list[R]:
-        """Return the rows of the record with row type ``kind``; an empty list if there are none."""
+        """Return the rows of the record with row type ``kind``; an empty list if there are none. Raises KeyError for an
+        undeclared type."""
         return self.tables.get(name_of(kind), [])
 
     def of_induction_head(self, kind: type[R]) -> list[R]:
-        """Return the rows of the induction head (``HeadRoles.induction``); an empty list without heads. ``kind`` needs
-        the fields ``layer`` and ``head``."""
+        """Return the rows of the induction head (``HeadRoles.induction``); an empty list without heads or evaluations.
+        ``kind`` needs the fields ``layer`` and ``head``."""
         place = HeadRoles.of(self.log).induction
         return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
 
@@ -51,16 +52,16 @@ class Cell:
 
     @property
     def name(self) -> str:
+        """Return the name of the model, such as "L2H4S3"."""
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
         """Return the scores of the head with the highest prefix matching at the last evaluation of training; None
-        without heads."""
+        without heads or evaluations."""
         return next(iter(self.of_induction_head(HeadRow)), None)
 
     def formed_induction_head(self) -> HeadRow | None:
-        """Return the scores of the induction head if the prefix matching among them is at least FORMED, otherwise
-        None."""
+        """Return ``induction_head()`` if its prefix matching is at least FORMED, otherwise None."""
         best = self.induction_head()
         return best if best is not None and best.prefix_matching >= FORMED else None
 
@@ -84,7 +85,7 @@ class Results:
     calibration: list[CalibrationRow]
 
     def with_layers(self, n_layers: int) -> list[Cell]:
-        """Return the models of the grid with ``n_layers`` layers."""
+        """Return the models of the grid with ``n_layers`` layers; an empty list if there are none."""
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
 
     def layer_counts(self) -> list[int]:
@@ -94,7 +95,7 @@ class Results:
 
 def write_cell(folder: Path, cell: Cell) -> None:
     """Write ``cell`` as summary.json, log.jsonl, one parquet file per table, and a manifest. Equal records give equal
-    bytes."""
+    bytes. Raises ValueError for NaN or infinity in the summary or the log."""
     write_json(folder / "summary.json", cell.summary)
     write_whole(folder / "log.jsonl", json_lines(cell.log))
     for name, kind in tables().items():

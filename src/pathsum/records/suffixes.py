@@ -13,7 +13,8 @@ from pathsum.records.registry import record
     "behaviour/suffixes.py",
 )
 class SuffixMatchRow:
-    """The attention of a head to the followers of two earlier matches, in sequences of random tokens."""
+    """The attention of a head from the last position to the followers of two earlier matches, in sequences of random
+    tokens. Means over sequences and both orders: the longer match comes first, or second."""
 
     layer: int
     head: int
@@ -50,7 +51,7 @@ class SuffixPredictionRow:
     advantage_nats: float  # longer_nats − shorter_nats
     low: float
     high: float
-    wins: float  # share of sequences with a higher logit for the follower of the longer match, 0..1; chance 0.5
+    wins: float  # share of sequences, in both orders, with a higher logit for the longer match's follower; chance 0.5
     sequences: int
 
 
@@ -61,7 +62,8 @@ class SuffixPredictionRow:
     "extraction/suffixes.py",
 )
 class SuffixCutRow:
-    """Suffix matching by the induction head and by the model with one set of edges into the induction head ablated."""
+    """Suffix matching by the induction head and by the model with one set of edges into the induction head ablated.
+    Means over sequences and both orders, as in ``SuffixMatchRow``."""
 
     cut: str  # name of the set of edges (docs/framework.md §5.12); "none": without ablation
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"

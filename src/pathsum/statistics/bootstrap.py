@@ -35,8 +35,8 @@ def mean_intervals(
 
     ``documents`` holds the document of each window; use ``independent`` for windows that share nothing. The interval is
     the percentile interval of a cluster bootstrap (Davison & Hinkley 1997, §3.8), in the unit of ``values``. All rows
-    share the draws. With fewer than about ten documents it is slightly too narrow. Costs rows · documents · draws.
-    ValueError with fewer than two documents."""
+    share the ``DRAWS`` (2,000) draws. With fewer than about ten documents the interval is slightly too narrow. Costs
+    rows · documents · draws. An empty list without rows. ValueError with fewer than two documents."""
     rows = len(values)
     drawn = resampled_means(values, documents, generator)
     low, high = torch.quantile(drawn, ENDS, dim=-1) if rows else values.new_zeros(2, 0)

@@ -54,10 +54,10 @@ def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
     """Return the evaluation at which a loss, as a function of log tokens, becomes steeper (docs/framework.md §6.4).
 
     It is the meeting point of the two straight lines that fit best, with the evaluations on either side as bounds. None
-    if the loss becomes flatter, if there are fewer than LEAST_BENT evaluations, or if one line fits nearly as well
-    (n log(RSS₁ / RSS₂) < CLEAR, calibrated for independent errors). A decaying learning rate bends a loss too, so
-    compare with models that cannot form induction heads. ValueError as in ``onset``, and if no token is seen at the
-    first evaluation."""
+    if the loss becomes flatter, if the number n of evaluations is below LEAST_BENT (12), or if one line fits nearly as
+    well: n log(RSS₁ / RSS₂) < CLEAR (12), with the residual sums of squares of one line and of two. CLEAR is calibrated
+    for independent errors. A decaying learning rate bends a loss too, so compare with models that cannot form induction
+    heads. ValueError as in ``onset``, and if no token is seen at the first evaluation."""
     _check(tokens_seen, losses)
     if tokens_seen[0] < 1:
         raise ValueError(
@@ -90,8 +90,8 @@ def change_interval(
     """Return the 95 % percentile interval of a change point, in tokens seen, over bootstrap draws of its curve.
 
     Each column of ``drawn`` is one draw of the curve, with a row per evaluation, and ``find`` returns its change point
-    or None. The interval is over the draws that have a change point. It is None if their share is below KNOWN. See
-    docs/framework.md §6.5."""
+    or None. The interval is over the draws that have a change point. It is None if their share is below KNOWN (0.95).
+    Errors as in ``find``. See docs/framework.md §6.5."""
     points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
     if not points or len(points) < KNOWN * drawn.shape[1]:
         return None

@@ -23,8 +23,8 @@ MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
-    """Return an evaluation as scalars for W&B: tokens seen, losses (nats per token), and the largest value of each head
-    score in each layer."""
+    """Return an evaluation as scalars for W&B, by name: tokens seen, losses (nats per token), and the largest value of
+    each head score in each layer."""
     flat: dict[str, float | int] = {
         "tokens": evaluation.tokens_seen,
         "val_loss_nats": evaluation.val_loss_nats,
@@ -42,11 +42,12 @@ def metrics(evaluation: Evaluation) -> dict[str, float | int]:
 def mirror(
     config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path
 ) -> Iterator[Mirror]:
-    """Open a W&B run during the block.
+    """Open a W&B run during the block, and yield the ``Mirror`` that logs to it.
 
     ``name`` is the name that W&B shows, ``identity`` the id of the run, ``job`` its type, ``about`` its configuration,
-    and ``folder`` the place of local files. In mode ``online``, an earlier run with the same id is continued. With mode
-    ``off`` there is no run. Raises ValueError if W&B cannot open the run, or if WANDB_MODE is not one of MODES.
+    and ``folder`` the place of local files. In mode ``online``, an earlier run with the same id is continued. In mode
+    ``off`` there is no run, and the mirror does nothing. An exception in the block marks the run as failed. Raises
+    ValueError if W&B cannot open the run, or if WANDB_MODE is not one of MODES.
     """
     if config.mode == "off":
         yield Mirror(None)
@@ -71,11 +72,11 @@ def mirror_tables(
     files: Iterable[Path],
     tables: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Call ``tables``, and log the pandas tables that it returns to a W&B run, under their names.
+    """Call ``tables``, and log the pandas tables that it returns by name to a W&B run, as "tables/<name>".
 
     Arguments up to ``folder`` are those of ``mirror``. Nothing is done in mode ``off``, or if the run was logged before
     with the same tracking settings and the same ``files``, from which the tables are made. A file in
-    ``folder``/mirrored records this.
+    ``folder``/mirrored records this. Raises ValueError as ``mirror`` does.
     """
     if config.mode == "off":
         return
@@ -153,7 +154,7 @@ class Mirror:
             self._run.log(metrics(evaluation))
 
     def table(self, name: str, frame: Any) -> None:
-        """Log a pandas table."""
+        """Log a pandas table as ``name``. Missing values become None."""
         if self._run is not None:
             import wandb
 
@@ -164,20 +165,21 @@ class Mirror:
             self._run.log({name: table})
 
     def image(self, name: str, path: Path, caption: str) -> None:
-        """Log an image file with a caption."""
+        """Log the image file at ``path`` as ``name``, with a caption."""
         if self._run is not None:
             import wandb
 
             self._run.log({name: wandb.Image(str(path), caption=caption)})
 
     def page(self, name: str, path: Path) -> None:
-        """Log an HTML page."""
+        """Log the HTML page at ``path`` as ``name``."""
         if self._run is not None:
             import wandb
 
             self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
-        """Log the final weights as an artifact. Do nothing in an offline run, which would only copy the file."""
+        """Log the weights at ``path`` as the artifact ``name``. Do nothing in an offline run, which would
+        only copy the file."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")

@@ -31,6 +31,7 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient. ``closure`` must be None."""
         assert closure is None
         for group in self.param_groups:
             weights = [p for p in group["params"] if p.grad is not None]

@@ -35,7 +35,7 @@ def process_group() -> Iterator[None]:
 
 
 def world_size() -> int:
-    """Return the number of processes that train the model."""
+    """Return the number of processes that train the model; 1 outside ``process_group``."""
     return dist.get_world_size() if _joined() else 1
 
 
@@ -45,12 +45,12 @@ def is_main() -> bool:
 
 
 def local_processes() -> int:
-    """Return the number of training processes on this machine."""
+    """Return the number of training processes on this machine; 1 outside ``process_group``."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if _joined() else 1
 
 
 def local_gpu() -> torch.device:
-    """Return the GPU of this process."""
+    """Return the GPU of this process: that of its LOCAL_RANK under torchrun, otherwise torch's current GPU."""
     return torch.device("cuda", int(os.environ["LOCAL_RANK"])) if _joined() else torch.device("cuda")
 
 

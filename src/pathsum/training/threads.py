@@ -22,10 +22,11 @@ def halves(whole: Tensor) -> tuple[Tensor, ...]:
 
 
 def in_threads(work: Callable[[Tensor], Result], parts: tuple[Tensor, ...]) -> list[Result]:
-    """Apply ``work`` to each part, and return the results in order.
+    """Apply ``work`` to each part, and return the results in order. There must be at least one part.
 
     On a CPU two parts are processed at a time, each with half of torch's threads. With a single thread, or on a GPU,
-    the parts are processed one after the other.
+    the parts are processed one after the other. Threads do not inherit ``torch.no_grad`` or ``torch.autocast``: set
+    them in ``work``.
     """
     threads = torch.get_num_threads() // _SHARES if parts[0].device.type == "cpu" else 0
     return list(_workers(threads).map(work, parts) if threads and len(parts) > 1 else map(work, parts))

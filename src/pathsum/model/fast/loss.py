@@ -63,7 +63,10 @@ def log_p_on_cpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1
 
 
 def log_p_on_gpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
-    """Do what ``log_p_on_cpu`` does, without waiting for the GPU, with log P in float32 (float64 if the logits are)."""
+    """Do what ``log_p_on_cpu`` does, without waiting for the GPU, with log P in float32 (float64 if the logits are).
+
+    Except in float64, the first call for a vocabulary size and data type compiles a kernel. If Triton cannot, the
+    reason is printed, and operations of torch are used."""
     work = _one_by_one if logits.dtype == torch.float64 else _fastest(logits.shape[1], logits.dtype)
     return work(logits, targets.contiguous())
 

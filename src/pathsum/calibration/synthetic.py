@@ -111,9 +111,9 @@ class SyntheticModel:
 def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> SyntheticWindows:
     """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them.
 
-    Takes seconds per million words. Raises ValueError as ``synthetic_corpus`` does, if no documents are left for
-    training, or if a rule has targets in the held-out documents but none in the first EVALUATED of them, on which
-    models are evaluated.
+    Takes seconds per million words. Raises ValueError if no documents are left for training, or if a rule has targets
+    in the held-out documents but none in the first EVALUATED of them, on which models are evaluated. Other errors are
+    those of ``synthetic_corpus``.
     """
     corpus = config.corpus.model_copy(update={"seed": seed_from(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
@@ -206,8 +206,8 @@ def evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
 
 
 def seed_from(*what: object) -> int:
-    """Return a seed below 2⁴⁸, a hash of ``what``: kind of corpus, seed and use. Equal seeds for different ``what`` are
-    very unlikely."""
+    """Return a seed below 2⁴⁸ for a random generator: a hash of ``what``, such as the name of a kind of corpus, its
+    number, and "text" or "model". Different ``what`` almost never give the same seed."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
 
 

@@ -58,7 +58,8 @@ class SkipTrigram:
 
 @dataclass(frozen=True)
 class SpuriousCost:
-    """The rise of the loss by a skip-trigram that a head raises only as a side effect (docs/framework.md §3.10)."""
+    """The rise of the loss that a skip-trigram bug causes: a skip-trigram that a head raises only as a side effect of
+    raising others (docs/framework.md §3.10)."""
 
     places: int  # number of positions with source … destination that are not followed by out
     loss_nats: float  # mean rise of the loss at these positions

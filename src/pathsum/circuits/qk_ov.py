@@ -31,7 +31,8 @@ def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
     """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source with
     weight 1.
 
-    In nats above the mean over outputs, before the scale of the final norm. Output × source, as low-rank factors. Costs
+    In nats above the mean over outputs, before the scale of the final norm. With norms, multiply each column of
+    W_E by its scale first (docs/framework.md §1.4). Output × source, as low-rank factors. Costs
     d_vocab · d_model · d_head. See docs/framework.md §3.3."""
     centred = weights.W_U - weights.W_U.mean(0)
     return W_OV.after(weights.W_E).then(centred)

@@ -56,7 +56,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
     ``formation`` has a row for the first checkpoint and for each settled checkpoint (``TrainedModel.settled``),
     ``changes`` has a row for each quantity with a change point, and ``token_losses`` has a row for each settled
-    checkpoint."""
+    checkpoint. Needs at least one checkpoint. Missing quantities and errors are those of ``measure``."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept = sorted({0, *settled})
     each, single = [], []

@@ -126,7 +126,8 @@ def checkpoint_rows(
 
 def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
     """Return the in-context loss drop of each window with ``heads`` ablated together by ``method``
-    (``Bench.instead``), in nats (docs/framework.md §6.1). Without heads, it is that of the model."""
+    (``Bench.instead``), in nats (docs/framework.md §6.1). Without heads, it is that of the model. Errors as in
+    ``Bench.instead`` and ``in_context_loss_drop``."""
     losses = text.losses(text.ablated(heads, method))
     return torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64)
 

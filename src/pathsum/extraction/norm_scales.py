@@ -65,11 +65,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
-    """Return two parts of the residual stream: the sum of the shorter paths through the heads of ``path``, and ``path``
-    itself.
+    """Return two parts of the residual stream before the final norm: the sum of the shorter paths through the heads of
+    ``path``, and what ``path`` itself contributes.
 
-    ``path`` has one or two heads. For one, the sum is the embedding; for two, it is the embedding and what each head
-    writes from it. If ``own``, each norm takes the scale of these paths alone, otherwise that of the whole model."""
+    ``path`` has one head, or two with the earlier one first. For one, the sum is the embedding; for two, it is the
+    embedding and what each head writes from it. Patterns are those of ``clean``. If ``own``, the norm before each head
+    takes the scale of the shorter paths that the head reads, otherwise its scale in ``clean``."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:

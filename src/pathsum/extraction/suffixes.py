@@ -117,7 +117,8 @@ class Shown:
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the log-probabilities of the two followers at the query, the last position, in nats."""
+        """Return the log-probabilities, in nats, of the two followers as the token after the last position. Columns are
+        the first and the second occurrence; ``longer_and_shorter`` orders them by match."""
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:

@@ -42,10 +42,10 @@ class Imported(AttentionOnly, Protocol):
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the part of the logits that is not a sum of paths from tokens, for the output tokens ``kept``.
+        """Return the part of the logits of the output tokens ``kept`` that does not come from paths of input tokens.
 
-        W_E and W_U of ``weights`` hold these tokens only. ``trace`` is that of a run on ``tokens``. The shape
-        broadcasts to (batch, pos, n).
+        W_E and W_U of ``weights`` are reduced to ``kept``. ``trace`` is that of a run on ``tokens``. The result can be
+        broadcast to (batch, pos, n).
         """
 
 

@@ -89,8 +89,9 @@ def _correlations(s: CellSummary) -> str:
 
 
 def sweep(results: Results) -> Figure | None:
-    """Draw onset, loss drop and prefix matching by number of heads, with a point per seed, and the share of heads with
-    each label. Models with heads are shown only if they have the most common d_head. None if no model has heads."""
+    """Draw onset, loss drop and prefix matching against heads per layer, with a point per seed, and the share of each
+    model's heads with each label. Models with heads are shown only if they have the most common d_head. None if no
+    model has heads."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None

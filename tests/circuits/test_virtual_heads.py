@@ -46,12 +46,19 @@ def test_the_virtual_head_alone_carries_the_model_that_is_made_of_it() -> None:
     scales = [torch.ones(2, POS, dtype=torch.float64)] * 2 + [torch.full((2, POS), 10.0, dtype=torch.float64)]
     logits = path_sum(weights, windows[:, :-1], patterns, scales)
     costs = removal_costs(weights, [VIRTUAL, ((0, 0),), ((1, 0),), ()], windows, logits, patterns, scales)
-    assert removal_costs(weights, [], windows, logits, patterns, scales).shape == (0, len(windows))
     even, first = torch.log(torch.tensor(11.0)).item(), cross_entropy(logits[0, :1], windows[0, 1:2]).item()
     rest = cross_entropy(logits[0, 1:], windows[0, 2:]).item()
     assert costs[0].tolist() == pytest.approx([even - (first + 6 * rest) / 7] * 2, abs=1e-6)
     assert costs[0].min() > 0.5
     assert costs[1:].abs().max() == 0
+
+
+def test_without_paths_there_are_no_costs() -> None:
+    weights, windows = handmade.virtual_head(D_VOCAB), torch.zeros(2, POS + 1, dtype=torch.int64)
+    patterns = [torch.eye(POS, dtype=torch.float64).expand(2, 1, POS, POS)] * 2
+    scales = [torch.ones(2, POS, dtype=torch.float64)] * 3
+    logits = path_sum(weights, windows[:, :-1], patterns, scales)
+    assert removal_costs(weights, [], windows, logits, patterns, scales).shape == (0, 2)
 
 
 def test_in_the_reverse_order_there_is_no_virtual_head() -> None:

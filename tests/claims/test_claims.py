@@ -96,7 +96,7 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
 def test_a_zero_layer_loss_is_unsure_at_either_end_of_the_tolerance(excess: float, unsure: bool) -> None:
     ends = {"bigram_excess_low": excess - 0.01, "bigram_excess_high": excess + 0.01}
     moved = _with_summary(WORKS, "L0S0", bigram_excess_nats=excess, **ends)
-    told = "A threshold lies within a 95 % interval of L0S0." in judge(claim("zero_layer_bigram"), moved).detail
+    told = "In L0S0, a threshold lies within a 95 % interval." in judge(claim("zero_layer_bigram"), moved).detail
     assert told is unsure
 
 
@@ -131,6 +131,7 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
         ("zero_layer_bigram", "2.550 (unigram model)"),
         ("direct_path_bigram", "0.40 (unigram model)"),
         ("repeat_loss", "0 (guessing)"),
+        ("two_layer_induction", "0.010 (uniform attention)"),
         ("k_composition", "0 for the value; 1 in 2 to 4 for naming the right head"),
         ("induction_scores_k", "0.04 (all pairs of offsets equal)"),  # of 10 pairs of paths 2, of 26 pairs 4
         (
@@ -223,10 +224,10 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     assert found.unsure == ["a"]
     assert found.detail == (
         "1 of 2 models pass; range over models 0.10 to 0.30. Models that do not pass: b: 0.10 (why). "
-        "A threshold lies within a 95 % interval of a."
+        "In a, a threshold lies within a 95 % interval."
     )
-    assert near_threshold(["a", "b", "c"], 9).endswith(" of a, b and c.")
-    assert near_threshold(["a", "b"], 2).endswith(" of every model.")
+    assert near_threshold(["a", "b", "c"], 9).startswith("In a, b and c, ")
+    assert near_threshold(["a", "b"], 2).startswith("In every model, ")
     assert not near_threshold([], 2)
 
 
@@ -304,8 +305,8 @@ def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None
         ]
         return cell.having(content_scores=rows)
 
-    assert "A threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
-    assert "A threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
+    assert "a threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
+    assert "a threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
 
 
 def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> None:
@@ -319,8 +320,8 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
         ]
         return cell.having(formation=rows)
 
-    assert "A threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
-    assert "A threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
+    assert "a threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
+    assert "a threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
     assert "an onset, but no record of the evaluations around it" in detail_of(
         "phase_change_coincides", cell.having(formation=cell.rows(FormationRow)[-1:])
     )
@@ -345,7 +346,7 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
     """Guards against unmarked findings: a lost share of 0.5 ± 0.2, or a control that equals the ablation of induction
     heads."""
     cell = WORKS.cells["L2H2S0"]
-    mark = "A threshold lies within a 95 % interval of L2H2S0"
+    mark = "In L2H2S0, a threshold lies within a 95 % interval"
     assert mark not in detail_of("joint_ablation", cell)
     trials: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("induction", "resample", {"loss_drop_lost_low": 0.2}),  # half of the loss drop is 0.25
@@ -385,4 +386,6 @@ def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> 
     }))  # fmt: skip
     assert (found.value, found.verdict) == (0, NOT)
     none = cell.having(skip_trigrams=rows[1:])
-    assert "no skip-trigram is beyond chance in both halves of the text" in detail_of("one_layer_skip_trigrams", none)
+    assert "no listed skip-trigram occurs more often than chance in both halves of the documents" in detail_of(
+        "one_layer_skip_trigrams", none
+    )

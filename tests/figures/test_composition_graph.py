@@ -17,7 +17,7 @@ def test_the_graph_has_every_edge_of_every_model_and_draws_the_best_model_of_eac
     assert len(figure.data) == sum(len(c.rows(CompositionRow)) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
     composing = (("Q", 0), ("K", 4), ("V", 0))
-    counts = "; ".join(f"{kind}: of 40 edges, {n} compose and 0 are below" for kind, n in composing)
+    counts = "; ".join(f"{kind}: 40 edges, {n} composing and 0 below" for kind, n in composing)
     assert f"significantly below chance, with the mean write included): {counts}." in figure.caption
 
 

@@ -157,6 +157,12 @@ def test_large_vocabularies_give_the_same_through_sparse_tables(
     assert (tmp_path / "dense").read_bytes() == bytes_before
 
 
+def _sparse(columns: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arrays of a diagonal table of eight counts, with these columns."""
+    ones = np.ones(8, dtype=np.int64)
+    return {"unigram_counts": ones, "data": ones, "indices": columns, "indptr": np.arange(9)}
+
+
 def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Path) -> None:
     said = "expected corpus statistics, got no file; run the statistics stage again"
     with pytest.raises(FileNotFoundError, match=said):
@@ -170,6 +176,8 @@ def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Pat
     whole = save(counts, metadata=smoothing)
     file.write_bytes(whole)
     assert CorpusStatistics.load(file).smoothing == Smoothing("Dirichlet", 0.5)
+    file.write_bytes(save(_sparse(np.arange(8)), metadata=smoothing))
+    assert CorpusStatistics.load(file).bigram_counts.nnz == 8
     for other in (
         whole[: len(whole) // 2],
         save(counts),
@@ -181,7 +189,10 @@ def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Pat
         save(counts, metadata={"smoothing": '["Dirichlet", 0.3]'}),
         save(counts | {"dense": counts["dense"].T.copy()}, metadata=smoothing),  # [next, token]
         save(counts | {"dense": counts["dense"][1:].copy()}, metadata=smoothing),
-        save({name: array.astype(np.float64) for name, array in counts.items()}, metadata=smoothing),
+        save(counts | {"dense": counts["dense"].astype(np.float64)}, metadata=smoothing),
+        save({"unigram_counts": np.full(8, 28.0), "dense": counts["dense"]}, metadata=smoothing),
+        save(_sparse(np.arange(8)), metadata=smoothing).replace(b'"indices"', b'"indicez"'),
+        save(_sparse(np.arange(1, 9)), metadata=smoothing),  # there is no column 8
     ):
         file.write_bytes(other)
         with pytest.raises(ValueError, match="expected corpus statistics, got something else"):

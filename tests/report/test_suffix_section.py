@@ -111,6 +111,6 @@ def test_a_share_is_judged_with_the_error_of_its_denominator_and_marked_where_th
     rows = [dataclasses.replace(r, **wide) if r.cut == "two back → keys" else r for r in WORKS.rows(SuffixCutRow)]
     (found,) = [c for c in judge_all(only(WORKS.having(suffix_cuts=rows))) if c.id == "two_token_edges"]
     assert (found.verdict, found.value) == (NOT, 0.7)
-    assert "A threshold lies within a 95 % interval of L2H3S0" in found.detail
+    assert "In L2H3S0, a threshold lies within a 95 % interval" in found.detail
     none = [dataclasses.replace(r, left=None, left_low=None, left_high=None) for r in WORKS.rows(SuffixCutRow)]
     assert verdicts(only(WORKS.having(suffix_cuts=none)))["two_token_edges"] == NOT

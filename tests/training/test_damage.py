@@ -147,8 +147,11 @@ def test_a_checkpoint_that_is_damaged_while_training_runs_is_not_adopted(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "drop_states", lambda folder: harm(folder / name))
         run(tmp_path / RUN)
-    with pytest.raises((ValueError, FileNotFoundError), match=name):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "earlier").touch()
+    with pytest.raises(ValueError, match=name):
         adopt(tmp_path / RUN, tmp_path / "model")
+    assert (tmp_path / "model" / "earlier").exists()
     run(tmp_path / RUN)
     adopt(tmp_path / RUN, tmp_path / "model")
     assert contents(tmp_path / "model") == contents(tmp_path / "whole" / RUN)

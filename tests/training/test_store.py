@@ -88,5 +88,5 @@ def test_adopting_replaces_what_was_there(tmp_path: Path) -> None:
         "log.jsonl",
         "manifest.json",
     ]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ValueError, match="manifest"):
         adopt(tmp_path / "absent", tmp_path / "cell")

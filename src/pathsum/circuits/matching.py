@@ -1,4 +1,4 @@
-"""Measure from the weights how far a head attends to keys that carry the same token as the query. One path carries a
+"""Measure from the weights how strongly a head prefers keys that carry the same token as the query. One path carries a
 token to the queries of the head, and another carries a token to its keys (docs/framework.md §5.5).
 """
 

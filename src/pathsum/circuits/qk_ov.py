@@ -31,9 +31,9 @@ def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
     """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source with
     weight 1.
 
-    In nats above the mean over outputs, before the scale of the final norm. With norms, multiply each column of
-    W_E by its scale first (docs/framework.md §1.4). Output × source, as low-rank factors. Costs
-    d_vocab · d_model · d_head. See docs/framework.md §3.3."""
+    In nats above the mean over outputs, before the scale of the final norm. With norms, multiply each column of W_E by
+    its scale first (docs/framework.md §1.4). Output × source, as low-rank factors. Costs d_vocab · d_model · d_head.
+    See docs/framework.md §3.3."""
     centred = weights.W_U - weights.W_U.mean(0)
     return W_OV.after(weights.W_E).then(centred)
 
@@ -54,8 +54,8 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
     """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries are ordered by row, then by
     column.
 
-    ``block`` rows are computed at a time. Costs rows · columns · rank operations, and about max(k, block × columns)
-    numbers of memory. ValueError if ``k`` < 1."""
+    After the first 1 + k // columns rows, ``block`` rows are computed at a time. Costs rows · columns · rank
+    operations, and about max(k, block × columns) numbers of memory. ValueError if ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape

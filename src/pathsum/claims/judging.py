@@ -26,7 +26,7 @@ class Finding:
     value: float | None
     passes: bool
     note: str = ""
-    unsure: bool = False  # the threshold lies within the value's 95 % interval
+    unsure: bool = False  # a threshold lies within the 95 % interval of the number that it bounds
 
 
 _UNKNOWN = always(UNKNOWN)
@@ -95,12 +95,12 @@ def _noted(finding: Finding) -> bool:
 
 
 def near_threshold(models: Sequence[str], of: int) -> str:
-    """Return a sentence that names the ``models``, of ``of`` in all, whose intervals contain the threshold. Empty if
-    there is none."""
+    """Return a sentence that names the ``models``, of ``of`` in all, in which a threshold lies within a 95 % interval.
+    Empty if there is none."""
     if not models:
         return ""
     names = " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
-    return f"A threshold lies within a 95 % interval of {'every model' if 1 < len(models) == of else names}."
+    return f"In {'every model' if 1 < len(models) == of else names}, a threshold lies within a 95 % interval."
 
 
 def _range(known: list[str]) -> str:

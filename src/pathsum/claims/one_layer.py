@@ -15,6 +15,7 @@ from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 
+NONE_CONFIRMED = "no listed skip-trigram occurs more often than chance in both halves of the documents"
 MOST = 0.5  # half: of a model's heads, or of its skip-trigrams
 
 
@@ -79,7 +80,7 @@ def copying_share(cell: Cell) -> float | None:
 
 def _copying_skip_trigrams(cell: Cell) -> Finding:
     share = copying_share(cell)
-    return at_least(share, MOST, "no skip-trigram is beyond chance in both halves of the text" if share is None else "")
+    return at_least(share, MOST, NONE_CONFIRMED if share is None else "")
 
 
 def _no_induction(cell: Cell) -> Finding:

@@ -24,7 +24,7 @@ class Head:
 
     @property
     def W_QK(self) -> LowRank:
-        """Return W_Qᵀ W_K / √d_head. Without rotary positions and smeared keys, the score of query q and key k is
+        """Return W_Qᵀ W_K / √d_head. Without rotary positions or smeared keys, the score of query q and key k is
         x_qᵀ W_QK x_k plus position terms, in nats. Here x is the normalized residual stream."""
         return LowRank(self.W_Q.mT / math.sqrt(self.W_Q.shape[0]), self.W_K)
 

@@ -71,8 +71,8 @@ Suspect = tuple[Circuits, Triple, SpuriousCost]
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``skip_trigrams``, ``skip_trigram_tallies`` and ``skip_trigram_bugs``.
 
-    For each head, they have at most ``config.top_k`` rows, one row and at most ``BUGS`` (3) rows, in this order. Empty
-    without heads."""
+    Each head has at most ``config.top_k`` skip-trigrams, one tally and at most ``BUGS`` (3) bugs. Empty without
+    heads."""
     rows: list[SkipTrigramRow] = []
     suspects: list[Suspect] = []
     tallies: list[SkipTrigramTallyRow] = []

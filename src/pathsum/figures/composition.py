@@ -42,8 +42,7 @@ def composition(results: Results) -> Figure | None:
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
     counts = "; ".join(
-        f"{k}: of {len(part)} edges, {int(part['composes'].sum())} compose and "
-        f"{int(part['below_chance'].sum())} are below"
+        f"{k}: {len(part)} edges, {int(part['composes'].sum())} composing and {int(part['below_chance'].sum())} below"
         for k in KINDS
         for part in [data[data["kind"] == k]]
     )
@@ -51,11 +50,11 @@ def composition(results: Results) -> Figure | None:
         "Each circle is a head; later layers are above. The width of an edge is its composition score minus chance, "
         "computed without the early head's mean write. Black: the first-layer head that attends most to the previous "
         "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
-        "Pale edges exceed chance by this score, but do not compose (rule in the text); titles count those that do. "
-        "Other edges are not drawn. In all models (“below”: significantly below chance, with the mean write included): "
-        f"{counts}. In AMF's diagram, the clearest edges lead from one previous-token head to keys of second-layer "
-        "heads. The figure shows the model with the lowest held-out loss for each number of layers and heads (at most "
-        f"{MOST_CELLS} models); the CSV has all models."
+        "Pale edges are above chance, but do not compose (rule in the text). Panel titles count the edges that "
+        "compose. Other edges are not drawn. In all models (“below”: significantly below chance, with the mean write "
+        f"included): {counts}. In AMF's diagram, the clearest edges lead from one previous-token head to keys of "
+        "second-layer heads. The figure shows the model with the lowest held-out loss for each number of layers and "
+        f"heads (at most {MOST_CELLS} models); the CSV has all models."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))
@@ -111,8 +110,8 @@ def _legend(strongest: float) -> list[Line2D]:
         return Line2D([], [], color=colour, lw=WIDEST * share, label=label)
 
     return [
-        line(f"score {number(strongest)} above chance", 1.0),
-        line(f"{number(strongest / 2)} above chance", 0.5),
-        line(f"{number(strongest / 10, 3)} above chance", 0.1),
+        line(f"score − chance: {number(strongest)}", 1.0),
+        line(number(strongest / 2), 0.5),
+        line(number(strongest / 10, 3), 0.1),
         line("above chance, does not compose", 0.1, symbols.FAINT),
     ]

@@ -18,7 +18,8 @@ from pathsum.model.transformer import Transformer
 def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:
     """Write ``model`` to ``path`` in float32, atomically. Equal models and hashes give equal bytes.
 
-    The file's header holds the configuration and ``tokenizer_hash``, with which ``load_checkpoint`` compares its own.
+    The file's header holds the configuration, d_vocab and ``tokenizer_hash``, which ``load_checkpoint`` compares with
+    its argument.
     """
     d_vocab = model.W_U.shape[0]
     about = {"model": model.config.model_dump(), "d_vocab": d_vocab, "tokenizer_hash": tokenizer_hash}

@@ -102,7 +102,7 @@ def scheme(config: ModelConfig) -> type[Attention]:
 
 def sinusoids(n_ctx: int, width: int, base: float = 10_000.0) -> Float[Tensor, "pos wave"]:
     """Return ``width`` sinusoids of each position (Vaswani et al. 2017): first the cosines, then the sines of the same
-    frequencies base^(−2i/width), i = 0, 1, …, in radians per position. An odd width has no sine of the last one."""
+    frequencies base^(−2i/width), i = 0, 1, …, in radians per position. An odd width lacks the last sine."""
     half = torch.arange((width + 1) // 2, dtype=torch.float64)
     angle = torch.arange(n_ctx, dtype=torch.float64)[:, None] / base ** (2 * half / width)
     return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]

@@ -35,7 +35,7 @@ class Transformer(nn.Module):
 
     Norms have no learned gain, because the matrices that follow could absorb it. The norm ``layer`` subtracts the mean
     over coordinates and then does what ``rms`` does. Initial weights are sampled with ``generator``. Raises ValueError
-    if there is no such position scheme, or if it does not support ``config``.
+    if ``config.positions`` is not a position scheme, or if the scheme does not support ``config``.
     """
 
     def __init__(self, config: ModelConfig, d_vocab: int, generator: torch.Generator) -> None:
@@ -110,8 +110,8 @@ class Transformer(nn.Module):
         return Weights(self.W_E.detach().clone(), read(self.W_U), layers)
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the normalized residual stream, which a layer reads, and the norm scale at each position.
-        Without a norm, the stream is returned unchanged, and the scale is 1."""
+        """Return the normalized residual stream, which a layer reads, and the norm scale at each position. Without a
+        norm, the stream is returned unchanged, and the scale is 1."""
         if self.config.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         x = self.centred(x)

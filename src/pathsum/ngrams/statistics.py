@@ -83,9 +83,12 @@ class CorpusStatistics:
                 kind, constant = json.loads(file.metadata()["smoothing"])
             if (smoothing := Smoothing(kind, constant)) not in CANDIDATES:
                 raise ValueError(f"{kind} smoothing with the constant {constant}")
-            sums, square = np.asarray(bigram.sum(axis=0)).ravel(), (len(unigram),) * 2
-            if unigram.dtype != np.int64 or bigram.shape != square or not np.array_equal(sums, unigram):
-                raise ValueError("the bigram counts of a token do not add up to its unigram count")
+            if sparse.issparse(bigram):
+                bigram.check_format()  # a sum with indices out of range would write outside the memory of the result
+            if {unigram.dtype, bigram.dtype} != {np.dtype(np.int64)} or bigram.shape != (len(unigram),) * 2:
+                raise ValueError("counts that are not whole numbers, or no square table")
+            if not np.array_equal(np.asarray(bigram.sum(axis=0)).ravel(), unigram):
+                raise ValueError("bigram counts that do not add up to the unigram counts")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"

@@ -41,5 +41,5 @@ class ChangePointRow:
     low: int  # tokens seen at the evaluation before the change-point
     high: int  # tokens seen at the evaluation after it
     low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows)
-    high_documents: int | None  # both None for k_composition, for a single document, or with too few changing draws
+    high_documents: int | None  # both None for k_composition, one document, or too few draws with a change-point
     windows: int | None  # None for k_composition, which depends on the weights alone

@@ -27,4 +27,4 @@ class ClaimResult:
     detail: str  # the result in words and numbers
     short: list[str] = field(default_factory=list)  # models that miss the threshold
     notes: dict[str, str] = field(default_factory=dict)  # more on some of these, by model
-    unsure: list[str] = field(default_factory=list)  # models in whose 95 % interval the threshold lies
+    unsure: list[str] = field(default_factory=list)  # models in which a threshold lies within a 95 % interval

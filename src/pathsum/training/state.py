@@ -52,7 +52,8 @@ def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[in
     """Restore the last valid state into ``model`` and ``opts``. Return its step and the hashes stored in it.
 
     A state is valid if it is undamaged, belongs to this run, and fits the log and the checkpoints on disk. Without a
-    valid state, return step −1 and no hashes. States found invalid are renamed.
+    valid state, return step −1 and no hashes. States found invalid are renamed. Of several processes (``ranks``), the
+    main one must return before another calls this.
     """
     for path in (run / STATE, run / PREVIOUS):
         if not path.exists():

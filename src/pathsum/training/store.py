@@ -87,13 +87,19 @@ def require_space(folder: Path, size: int) -> None:
 
 def adopt(run: Path, folder: Path) -> None:
     """Replace ``folder``, the output of a stage, by a copy of the manifest of a finished run and of the files that it
-    lists. Raises FileNotFoundError if one of them is missing in ``run``, and ValueError if the manifest is damaged or
-    the copy does not match it."""
+    lists. Raises ValueError, and keeps ``folder``, if ``run`` has no manifest or differs from it. Raises ValueError if
+    the copy differs."""
+    _require_whole(run, run)
     files = read_manifest(run)[0]
     shutil.rmtree(folder, ignore_errors=True)
     for name in (*files, MANIFEST):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / name, folder / name)
+    _require_whole(folder, run)
+
+
+def _require_whole(folder: Path, run: Path) -> None:
+    """Raise ValueError unless ``folder`` holds the files of ``run`` as the manifest lists them."""
     if found := damage(folder, run.name):
         raise ValueError(f"{run}: {found}; run the same command again, which makes this model again")
 

@@ -74,7 +74,10 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             f"{span(kept)} of prefix matching is left."
         )
         passing = f"{len(alone.values) - len(alone.short)} of {plural(len(alone.values), 'model')}"
-        needed = f"needed: at least {MOST}, and more than with any other first-layer head instead"
+        needed = (
+            f"needed: at least {MOST}, with an interval above those of the controls, which keep the key edge from "
+            "another first-layer head or none"
+        )
         text += f" So this circuit suffices for induction in {passing} ({needed})."
     return text.strip()
 
@@ -89,7 +92,7 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         f"attention, and that after the shorter match {span([r.shorter for r in rows])} (uniform: "
         f"{number(rows[0].chance, 3)}). Two cuts are tested: of the edges from previous-token heads to the induction "
         "head's queries, and of the edges from heads that attend two tokens back to its keys. In "
-        f"{len(edges.values) - len(edges.short)} of {plural(len(edges.values), 'model')}, each of them alone removes "
+        f"{len(edges.values) - len(edges.short)} of {plural(len(edges.values), 'model')}, each cut alone removes "
         f"most of the difference between the matches and leaves most of one-token matching.{_control(cells)}"
     )
 

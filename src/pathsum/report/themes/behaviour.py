@@ -39,11 +39,11 @@ def section(results: Results, figures: Figures) -> Section:
         "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
         "documents; on random tokens, over windows) exceeds a threshold, which is at least three times chance. Chance "
         "is the score of uniform causal attention; for copying, the score on another window's tokens.",
-        "For the label induction, a head must pass three tests: on repeated random tokens drawn uniformly, on repeated "
-        "random tokens drawn by frequency, and on held-out text. A head that always attends back by one token less "
-        "than the length of the repeated block passes only on random tokens; a head that attends to likely followers "
-        "of the current token may pass only on text. The thresholds were chosen after models of this kind had been "
-        "seen. The counts of labeled heads therefore describe the models and test no claim.",
+        "For the label induction, a head must pass three tests: on repeated random tokens sampled uniformly, on "
+        "repeated random tokens sampled by frequency, and on held-out text. A head that always attends back by one "
+        "token less than the length of the repeated block passes only on random tokens; a head that attends to likely "
+        "followers of the current token may pass only on text. The thresholds were chosen after models of this kind "
+        "had been seen. The counts of labeled heads therefore describe the models and test no claim.",
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     counts = f"A head may have several labels. {named.strip()}"
@@ -82,7 +82,7 @@ def _weighted(cells: Sequence[Cell]) -> str:
             span([by_head[*h, b] for h in induction]) for b in ("induction: uniform", "uniform, value-weighted")
         )
         text += (
-            f". The prefix matching of heads labeled induction, on random tokens drawn uniformly, is {weighted} with "
+            f". The prefix matching of heads labeled induction, on random tokens sampled uniformly, is {weighted} with "
             f"it and {plain} without it (range over heads)"
         )
     return f"{text}."
@@ -105,7 +105,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("QK matching", "qk_matching_positivity"),
         caption="Labels and scores of every head, with 95 % intervals; chance and threshold as ranges over heads. "
         "Attention scores: mean attention, 0 to 1 (duplicate token: to an earlier occurrence of the current token; "
-        "induction: to the token after one, on random tokens drawn uniformly or by frequency, or on held-out text "
+        "induction: to the token after one, on random tokens sampled uniformly or by frequency, or on held-out text "
         "(natural); offset: at the distance in tokens that receives most attention, chosen on other documents). Copies "
         "the next token: mean sign of the head's effect on the logit of the correct next token in the second copy, "
         "relative to the mean over the vocabulary, −1 to 1. From the weights: eigenvalue positivity of OV, and of QK "

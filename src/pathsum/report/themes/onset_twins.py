@@ -23,7 +23,7 @@ def section(results: Results, _: Figures) -> Section:
         if name in results.controls and (plain := twin(results.controls[name], results)) is not None
     ]
     if not pairs:
-        said = "This sweep has no control with a built-in part of the mechanism and a twin without it."
+        said = "This sweep has no control with a built-in part of the mechanism, or none whose twin is in the grid."
         return Section(TITLE, (said,))
     text = (
         "Each control in the table has one part of the induction mechanism built in from the first step on, as in the "

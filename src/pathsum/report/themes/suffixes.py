@@ -108,8 +108,8 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         "back to its keys (of each kind, the best first-layer head and others with a high score), and, as a control, "
         "those from all other heads to both. The advantage is the attention to the follower of the match of two tokens "
         "minus that to the follower of the match of one. Three numbers follow for each set of edges, as ranges over "
-        "models and methods: the share of the advantage that remains, the share of the attention that remains (to the "
-        "follower of a match of one token, in sequences without another match), and the rise of the loss on the second "
+        "models and methods: the share of the advantage that remains, the share that remains of the attention to the "
+        "follower of a match of one token (in sequences without another match), and the rise of the loss on the second "
         f"copy of repeated random tokens. {' '.join(text)}",
         "In one-token matching, the queries of the induction head read no earlier head, and its keys read only "
         "previous-token heads. Ablation of all other edges into its queries and keys, including those of two-token "

@@ -105,7 +105,7 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("attention to the previous token", lambda _, previous, __: previous and previous.previous_token),
         Text("induction head", lambda *row: _label(row[-1])),
         Column("prefix matching", lambda *row: row[-1] and row[-1].prefix_matching),
-        Column("K-composition above chance (chance)", _key_edge),
+        Column("K-composition − chance (chance)", _key_edge),
         caption="The heads of the induction mechanism, chosen on other data: the first-layer head that attends most to "
         "the previous token, the head with the best prefix matching (its chance level is in the section “What each "
         "head does”), and the K-composition score of this pair, without the early head's mean write, minus chance "

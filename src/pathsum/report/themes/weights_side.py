@@ -43,11 +43,11 @@ def _clusters(cells: Sequence[Cell]) -> str:
         return ""
     return (
         "Token clusters. An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that "
-        "the head maps onto itself; the tokens with the largest weights in it are a cluster. The matrix is not normal, "
-        "so the tokens of a cluster need not raise each other's logits. In "
-        f"{sum(_beyond(r) >= BEYOND for r in found)} of {plural(len(found), 'cluster')} (of the largest such "
-        "eigenvalues of each head) they do: the cohesion (defined at the table) is at least "
-        f"{BEYOND} standard deviations above its mean for the same head with randomly rotated writes."
+        "the head maps onto itself. For each head, the tokens with the largest weights in each of its leading "
+        "eigenvectors of this kind are a cluster. The matrix is not normal, so the tokens of a cluster need not raise "
+        f"each other's logits. They do in {sum(_beyond(r) >= BEYOND for r in found)} of "
+        f"{plural(len(found), 'cluster')}: the cohesion (defined at the table) is at least {BEYOND} standard "
+        "deviations above its mean for the same head with randomly rotated writes."
     )
 
 
@@ -174,8 +174,8 @@ def _token_table(results: Results) -> Table:
         "circuit over pairs of tokens of the cluster, in standard deviations of all its entries; in parentheses, the "
         "baseline with the head's writes randomly rotated (mean ± standard deviation). Last rows: the singular "
         "directions of W_OV that hold the largest share of ‖W_OV‖², as tokens read → tokens written. At most "
-        f"{TOKENS} tokens of each group are shown. The files "
-        "token_clusters.csv and directions.csv have every head of every model.",
+        f"{TOKENS} tokens of each cluster or direction are shown. The files token_clusters.csv and directions.csv have "
+        "every head of every model.",
         csv="token_clusters.csv",
     )
 

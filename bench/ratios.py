@@ -18,8 +18,8 @@ TITLES = {shape.name: shape.title for shape in (*SHAPES, *ON_A_GPU)}
 MEANING = {
     "compiled": "`torch.compile` of the same model without kernels by hand, same optimizers",
     "plain_loop": "a plain PyTorch loop: fused attention, cross-entropy, AdamW",
-    "transformerlens_float32": "TransformerLens 3.x, attention only, default settings: float32, AdamW",
-    "transformerlens_autocast": "TransformerLens 3.x, attention only: bf16 autocast, AdamW",
+    "transformerlens_float32": "TransformerLens 3.x in float32, its default: attention only, AdamW",
+    "transformerlens_autocast": "TransformerLens 3.x in bf16 (autocast): attention only, AdamW",
     "matmul_peak": "only the matrix products of our step, outputs allocated before",
     "device_peak": "the product of two 8192 × 8192 matrices, the peak of the GPU",
     "top_entries_50k": "the 1000 largest entries of a head's OV and QK circuits; theirs: topk on all rows",

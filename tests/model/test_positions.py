@@ -12,6 +12,8 @@ from pathsum.training.optimizer import optimizers
 from pathsum.training.step import update
 from tests.training.small import D_VOCAB, MODEL, TRAIN, windows
 
+NAMES = ", ".join(SCHEMES)
+
 
 class LongRotary(Rotary):
     base = 500_000.0
@@ -45,9 +47,9 @@ def test_a_wave_of_another_base_is_slower() -> None:
     [
         (
             {"positions": "rotry"},
-            "positions: expected one of relative, sinusoidal, rotary, none, got 'rotry'; did you mean rotary?",
+            f"positions: expected one of {NAMES}, got 'rotry'; did you mean rotary?",
         ),
-        ({"positions": "learned"}, "positions: expected one of relative, sinusoidal, rotary, none, got 'learned'"),
+        ({"positions": "learned"}, f"positions: expected one of {NAMES}, got 'learned'"),
         ({"positions": "rotary"}, "d_head: rotary positions need an even d_head, got 5"),
         ({"positions": "none", "clamp": "previous_token"}, "clamp: .* expected layers and relative positions"),
         ({"n_layers": 0, "clamp": "previous_token"}, "clamp: .* expected layers and relative positions"),

@@ -32,6 +32,7 @@ from pathsum.config import (
     load,
     load_corpus,
 )
+from pathsum.model.positions import SCHEMES
 from pipelines import compose as composition
 from pipelines import train
 from pipelines.check import check_composed, check_valid, differences, without_effect
@@ -121,7 +122,7 @@ def test_the_gpus_profile_has_five_seeds_of_one_to_sixteen_heads(tmp_path: Path)
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_every_corpus_composes_and_says_what_is_not_set(tmp_path: Path, corpus: str) -> None:
     values = composed(tmp_path, f"corpus={corpus}")["corpus"]
-    if corpus == "text":
+    if values.get("paths") == "???":
         with pytest.raises(ConfigError, match=r"corpus.paths: has no value yet \(\?\?\?\); set it in conf/"):
             load_corpus(values)
         values["paths"] = ["a.txt"]
@@ -236,7 +237,7 @@ def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -
     )
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 1
-    schemes = "expected one of relative, sinusoidal, rotary, none"
+    schemes = f"expected one of {', '.join(SCHEMES)}"
     assert f"cells.L2H4S2.model.positions: {schemes}, got 'relativ'; did you mean relative?" in found.stderr
     assert "synthetic_models.copies: synthetic models are trained together: expected model.pos" in found.stderr
     assert "Traceback" not in found.stderr

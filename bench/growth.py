@@ -27,8 +27,9 @@ from bench.measuring import alone, peak_mb, seconds
 from bench.memory import training_bytes
 from bench.shapes import Shape, flop, model_config
 from experiments.fits import slopes
-from pathsum.config import CellConfig, ExtractConfig, TextCorpus, TokenizerConfig, TrainConfig
+from pathsum.config import CellConfig, ExtractConfig, TokenizerConfig, TrainConfig
 from pathsum.core.storage import read_lines
+from pathsum.corpora.text_files import TextCorpus
 from pathsum.corpora.tokenizing import tokenize_corpus
 from pathsum.data.bos import BOS
 from pathsum.data.windows import Windows

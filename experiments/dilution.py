@@ -28,8 +28,9 @@ from bench.measuring import THREADS
 from experiments.fits import predicted
 from experiments.repetition import induction_saving
 from experiments.runs import Text, default_cell, save, suite, until_changed
-from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus
-from pathsum.corpora.corpus import documents, split
+from pathsum.config import Corpus, TokenizerConfig, load
+from pathsum.corpora.corpus import documents, load_corpus, split
+from pathsum.corpora.text_files import TextCorpus
 from pathsum.data.curriculum import most_repetitive
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import read_tokens, write_tokens
@@ -59,7 +60,7 @@ class Mixture(Text):
 
 
 def tokenized(
-    corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
+    corpora: dict[str, Corpus], config: TokenizerConfig, n_ctx: int, folder: Path
 ) -> dict[tuple[str, str], Windows]:
     """Return the windows of each corpus and part, such as ("code", "train"). Write their token files to ``folder``.
 

@@ -32,9 +32,9 @@ from pathsum.config import (
     TokenizerConfig,
     TrackingConfig,
     load,
-    load_corpus,
 )
 from pathsum.core.storage import write_json
+from pathsum.corpora.corpus import load_corpus
 from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.model.positions import scheme
 from pipelines.compose import compose

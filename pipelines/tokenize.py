@@ -7,8 +7,9 @@ import sys
 if __name__ == "tokenize":  # imported in place of the standard library's module of this name
     sys.exit("error: run scripts as modules from the repository's root, for example `python -m pipelines.repro`")
 
-from pathsum.config import SyntheticCorpus, TokenizerConfig, load, load_corpus
+from pathsum.config import SyntheticCorpus, TokenizerConfig, load
 from pathsum.core.storage import write_json
+from pathsum.corpora.corpus import load_corpus
 from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.corpora.tokenizing import tokenize_corpus
 from pipelines.paths import THREADS, TOKENS, params, section, stage

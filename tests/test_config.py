@@ -12,15 +12,15 @@ from pathsum.config import (
     CellConfig,
     ConfigError,
     ModelConfig,
-    PythonCorpus,
     SweepConfig,
     SyntheticModelConfig,
     TokenizerConfig,
     TrackingConfig,
     TrainConfig,
     load,
-    load_corpus,
 )
+from pathsum.corpora.corpus import load_corpus, sources
+from pathsum.corpora.python_sources import PythonCorpus
 from tests.training.small import CELL, TRAIN
 
 MODEL = {**CELL.model.model_dump()}
@@ -89,8 +89,9 @@ def test_a_configuration_is_frozen() -> None:
 
 def test_a_corpus_is_of_the_kind_its_source_names() -> None:
     python = {"source": "python", "name": "p", "validation_share": 0.1, "distributions": ["a"], "max_documents": 3}
+    assert {"python", "text", "hub", "synthetic"} <= sources().keys()
     assert isinstance(load_corpus(python), PythonCorpus)
-    with pytest.raises(ConfigError, match=r"corpus.source: expected one of python, text, hub, synthetic, got 'pile'"):
+    with pytest.raises(ConfigError, match=f"corpus.source: expected one of {', '.join(sources())}, got 'pile'"):
         load_corpus({**python, "source": "pile"})
     with pytest.raises(ConfigError, match=r"corpus.paths: no such setting"):
         load_corpus({**python, "paths": ["a"]})

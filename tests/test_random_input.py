@@ -29,9 +29,9 @@ from pathsum.config import (
     TokenizerConfig,
     TrainConfig,
     load,
-    load_corpus,
 )
 from pathsum.core.storage import read_json, read_lines, read_records
+from pathsum.corpora.corpus import load_corpus
 from pathsum.corpora.text_files import text_documents
 from pathsum.data import tokens
 from pathsum.data.bos import BOS

@@ -46,13 +46,10 @@ ROTATIONS = Bound(10, 10**6, "rotations")  # with fewer, no q-value is below 0.1
 
 CORPUS = {"validation_share": Bound(1e-6, 0.999), "max_documents": DOCUMENTS}
 
-BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, then by key
-    "PythonCorpus": CORPUS,
-    "TextCorpus": CORPUS,
-    "HubCorpus": CORPUS,
+BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class or base class, then by key
+    "Corpus": CORPUS,
     "SyntheticCorpus": {
         "validation_share": SHARE,  # 0 in the calibration, which holds out documents of its own
-        "max_documents": DOCUMENTS,
         "seed": SEED,
         "n_words": Bound(1, 10**4, "words"),
         "zipf": SPREAD,

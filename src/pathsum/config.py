@@ -8,7 +8,6 @@ for each default.
 from __future__ import annotations
 
 import datetime
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -76,7 +75,8 @@ class Frozen(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _within_bounds(cls, value: Any, info: Any) -> Any:
-        bound = BOUNDS.get(cls.__name__, {}).get(str(info.field_name))
+        known = (BOUNDS.get(base.__name__, {}).get(str(info.field_name)) for base in cls.__mro__)
+        bound = next(filter(None, known), None)
         if bound and value != "???":
             bound.check(value)
         kind = cls.model_fields[str(info.field_name)].annotation
@@ -86,56 +86,20 @@ class Frozen(BaseModel):
         return value
 
 
-class PythonCorpus(Frozen):
-    """Python sources of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
+class Corpus(Frozen):
+    """The settings of every corpus. Each source of ``pathsum.corpora`` adds its own."""
 
-    source: Literal["python"]
+    source: str
     name: Label
     validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
-    distributions: tuple[Name, ...] = Field(min_length=1)
-    max_documents: int
-
-    @field_validator("distributions")
-    @classmethod
-    def _packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]:
-            raise ValueError(f"expected names of installed packages, such as torch, not {wrong[0]!r}")
-        if len({re.sub("[._-]+", "-", name).lower() for name in names}) < len(names):  # as PyPI compares names
-            raise ValueError("expected different distributions, because each is read once")
-        return names
-
-
-class TextCorpus(Frozen):
-    """Local text files, named by paths, folders or globs. A file is one document, or several if ``separator`` splits
-    it."""
-
-    source: Literal["text"]
-    name: Label
-    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
-    paths: tuple[Name, ...] = Field(min_length=1)
-    separator: str  # "" = one document per file
     max_documents: int
 
 
-class HubCorpus(Frozen):
-    """A dataset that is streamed from the Hugging Face hub."""
-
-    source: Literal["hub"]
-    name: Label
-    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
-    dataset: Name
-    subset: str  # "" = the dataset's default
-    split: Name
-    text_field: Name
-    max_documents: int
-
-
-class SyntheticCorpus(Frozen):
+class SyntheticCorpus(Corpus):
     """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1)."""
 
     source: Literal["synthetic"]
-    name: Label
-    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
+    validation_share: float  # 0 in calibration, which holds documents out itself
     seed: int
     n_words: int  # distinct words
     zipf: float  # exponent of the words' frequencies
@@ -146,16 +110,6 @@ class SyntheticCorpus(Frozen):
     n_answers: int  # number of answers that all lookups share; 0 for no lookups
     repeat_share: float  # share of words in copies of earlier stretches of the document
     words_per_document: int
-    max_documents: int
-
-
-CorpusConfig = PythonCorpus | TextCorpus | HubCorpus | SyntheticCorpus
-_SOURCES: dict[str, type[CorpusConfig]] = {
-    "python": PythonCorpus,
-    "text": TextCorpus,
-    "hub": HubCorpus,
-    "synthetic": SyntheticCorpus,
-}
 
 
 class TokenizerConfig(Frozen):
@@ -510,14 +464,3 @@ def load(kind: type[C], values: Any, where: str) -> C:
         found = [e for e in found if e["input"] != "???" and not (e["type"] == "too_short" and e["loc"] in wrong)]
         complaints += [complaint for e in found for complaint in of_error(e, kind, where)]
     raise ConfigError(complaints)
-
-
-def load_corpus(values: Any) -> CorpusConfig:
-    """Return the configuration of the corpus, of the type that its ``source`` names. Raises ConfigError as ``load``
-    does, and if ``values`` has no known ``source``."""
-    source = values.get("source") if isinstance(values, Mapping) else None
-    if not isinstance(source, str) or source not in _SOURCES:
-        near = difflib.get_close_matches(str(source), _SOURCES, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError([f"corpus.source: expected one of {', '.join(_SOURCES)}, got {source!r}{hint}"])
-    return load(_SOURCES[source], values, "corpus")

@@ -13,9 +13,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pathsum.config import HubCorpus, PythonCorpus, TextCorpus
 from pathsum.corpora.corpus import documents, split
-from pathsum.corpora.text_files import text_documents
+from pathsum.corpora.hub import HubCorpus
+from pathsum.corpora.python_sources import PythonCorpus
+from pathsum.corpora.text_files import TextCorpus, text_documents
 
 HUB = HubCorpus(
     source="hub", name="h", validation_share=0.1, dataset="a/b", subset="", split="train", text_field="text",

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pathsum.config import ConfigError, TokenizerConfig, load_corpus
+from pathsum.config import ConfigError, TokenizerConfig
 from pathsum.corpora import text_files, tokenizing
-from pathsum.corpora.corpus import documents
+from pathsum.corpora.corpus import documents, load_corpus
 from pathsum.corpora.text_files import text_documents
 from pathsum.data import tokens
 from pathsum.data.tokenizer import RUN, _without_long_runs, token_bytes, tokenizer_hash, train_tokenizer

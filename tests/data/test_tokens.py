@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig
+from pathsum.config import Corpus, TokenizerConfig
+from pathsum.corpora.text_files import TextCorpus
 from pathsum.corpora.tokenizing import tokenize_corpus
 from pathsum.data import tokens as tokens_module
 from pathsum.data.bos import BOS
@@ -93,7 +94,7 @@ def test_an_empty_token_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) ->
         read_tokens(tmp_path / "a.bin")
 
 
-def text_corpus(folder: Path, share: float) -> CorpusConfig:
+def text_corpus(folder: Path, share: float) -> Corpus:
     folder.mkdir(exist_ok=True)
     (folder / "all.txt").write_text("\0".join(TEXTS))
     return TextCorpus(
@@ -144,7 +145,7 @@ def test_equal_documents_are_in_one_part(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("share", "part"), [(1e-6, "tuning"), (0.999, "train")])
 def test_an_empty_split_is_an_error_that_names_what_decides_it(tmp_path: Path, share: float, part: str) -> None:
-    keys = "change corpus.validation_share or corpus.paths or corpus.separator or corpus.max_documents"
+    keys = "change corpus.validation_share or corpus.max_documents or corpus.paths or corpus.separator"
     with pytest.raises(ValueError, match=rf"The {part} part of corpus 'mine' has too few .*; {keys}"):
         tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, 29, tmp_path / "out")
 

@@ -11,7 +11,8 @@ import torch
 
 from experiments.dilution import Mixture, prediction, tokenized
 from experiments.repetition import induction_saving
-from pathsum.config import TextCorpus, TokenizerConfig
+from pathsum.config import TokenizerConfig
+from pathsum.corpora.text_files import TextCorpus
 from pathsum.data.windows import Windows
 
 D_VOCAB, N_CTX = 64, 48

@@ -30,8 +30,8 @@ from pathsum.config import (
     TokenizerConfig,
     TrackingConfig,
     load,
-    load_corpus,
 )
+from pathsum.corpora.corpus import load_corpus, sources
 from pathsum.model.positions import SCHEMES
 from pipelines import compose as composition
 from pipelines import train
@@ -1028,7 +1028,7 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
         ("sweep.seeds", 3, "sweep.seeds: expected a list in brackets, got 3"),
         ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),
         ("corpus.name", "a\tb", "corpus.name: expected a name of printable characters, not only spaces, got 'a\\tb'"),
-        ("corpus.source", "pythn", "corpus.source: expected one of python, text, hub, synthetic, got 'pythn'; did you"),
+        ("corpus.source", "pythn", f"corpus.source: expected one of {', '.join(sources())}, got 'pythn'; did you"),
         ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
         ("cells.L1H4S2.train.lr_attention", float("inf"), "L1H4S2.train.lr_attention: expected a number from 1e-09 to"),
     ],

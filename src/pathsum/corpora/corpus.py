@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import hashlib
-from collections.abc import Iterator
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
+from typing import Any, get_args
 
-from pathsum.config import CorpusConfig, HubCorpus, PythonCorpus, SyntheticCorpus, TextCorpus
-from pathsum.corpora.hub import hub_documents
-from pathsum.corpora.python_sources import python_documents
-from pathsum.corpora.synthetic import synthetic_corpus
-from pathsum.corpora.text_files import text_documents
+import pathsum.corpora
+from pathsum.config import ConfigError, Corpus, load
 from pathsum.data.tokens import Part
 
 
-def documents(config: CorpusConfig) -> Iterator[str]:
+@dataclass(frozen=True)
+class Source:
+    """A source of text: the type of its settings, and the function from such settings to documents."""
+
+    settings: type[Corpus]
+    documents: Callable[[Any], Iterator[str]]
+
+
+@functools.cache
+def sources() -> dict[str, Source]:
+    """Return the object ``SOURCE`` of each file of ``pathsum.corpora`` that has one, by the value of corpus.source."""
+    names = (module.name for module in pkgutil.iter_modules(pathsum.corpora.__path__, "pathsum.corpora."))
+    found = [module.SOURCE for module in map(importlib.import_module, names) if hasattr(module, "SOURCE")]
+    return {get_args(source.settings.model_fields["source"].annotation)[0]: source for source in found}
+
+
+def load_corpus(values: Any) -> Corpus:
+    """Return the configuration of the corpus, of the type that its ``source`` names. Raises ConfigError as ``load``
+    does, and if ``values`` has no known ``source``."""
+    source = values.get("source") if isinstance(values, Mapping) else None
+    if not isinstance(source, str) or source not in sources():
+        near = difflib.get_close_matches(str(source), sources(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError([f"corpus.source: expected one of {', '.join(sources())}, got {source!r}{hint}"])
+    return load(sources()[source].settings, values, "corpus")
+
+
+def documents(config: Corpus) -> Iterator[str]:
     """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
 
     Documents are streamed, and are not kept in memory.
@@ -23,15 +53,7 @@ def documents(config: CorpusConfig) -> Iterator[str]:
     ModuleNotFoundError for a missing package, and ConnectionError if the hub cannot be reached. Some unusable text is
     found only after the first documents.
     """
-    if isinstance(config, PythonCorpus):
-        source = python_documents(config.distributions)
-    elif isinstance(config, TextCorpus):
-        source = text_documents(config.paths, config.separator)
-    elif isinstance(config, HubCorpus):
-        source = hub_documents(config)
-    else:
-        assert isinstance(config, SyntheticCorpus)
-        source = synthetic_corpus(config)[0]
+    source = sources()[config.source].documents(config)
     return _whole_characters(islice(source, config.max_documents), config.name)
 
 

@@ -8,12 +8,23 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pathsum.config import HubCorpus
+from pathsum.config import Corpus, Name
+from pathsum.corpora.corpus import Source
 
 HUB_TIMEOUT = 5  # seconds to wait for an unreachable hub
 SUFFIXES = (".safetensors", ".json", ".pt", ".pth", ".bin", ".ckpt", ".pkl")  # endings of files, not of hub ids
+
+
+class HubCorpus(Corpus):
+    """A dataset that is streamed from the Hugging Face hub."""
+
+    source: Literal["hub"]
+    dataset: Name
+    subset: str  # "" = the dataset's default
+    split: Name
+    text_field: Name
 
 
 def hub_documents(config: HubCorpus) -> Iterator[str]:
@@ -55,6 +66,9 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
             )
         if text and text.strip():
             yield text
+
+
+SOURCE = Source(HubCorpus, hub_documents)
 
 
 def local_or_hub(named: str, *wanted: str) -> Path:

@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from pathsum.config import Corpus, Name
+from pathsum.corpora.corpus import Source
+
+
+class PythonCorpus(Corpus):
+    """Python sources of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
+
+    source: Literal["python"]
+    distributions: tuple[Name, ...] = Field(min_length=1)
+
+    @field_validator("distributions")
+    @classmethod
+    def _packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]:
+            raise ValueError(f"expected names of installed packages, such as torch, not {wrong[0]!r}")
+        if len({re.sub("[._-]+", "-", name).lower() for name in names}) < len(names):  # as PyPI compares names
+            raise ValueError("expected different distributions, because each is read once")
+        return names
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
@@ -36,6 +59,9 @@ def python_documents(distributions: Sequence[str]) -> Iterator[str]:
         if data.strip() and key not in seen:
             seen.add(key)
             yield data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+
+
+SOURCE = Source(PythonCorpus, lambda config: python_documents(config.distributions))
 
 
 def _installed(name: str) -> bool:

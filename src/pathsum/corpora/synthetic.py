@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from pathsum.config import SyntheticCorpus
+from pathsum.corpora.corpus import Source
 from pathsum.corpora.synthetic_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
 
 CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
@@ -84,6 +85,9 @@ def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticT
     spaced = [" " + word for word in truth.words]
     texts = (words for text in synthetic_text(config, truth) for words in text.words.tolist())
     return ("".join(spaced[word] for word in words) for words in texts), truth
+
+
+SOURCE = Source(SyntheticCorpus, lambda config: synthetic_corpus(config)[0])
 
 
 def synthetic_text(config: SyntheticCorpus, truth: SyntheticTruth) -> Iterator[SyntheticText]:

@@ -8,6 +8,12 @@ import mmap
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from pathsum.config import Corpus, Name
+from pathsum.corpora.corpus import Source
 
 CHUNK = 1 << 20  # bytes read at a time
 SHOWN = 20  # largest number of complaints that are listed
@@ -21,6 +27,15 @@ OTHER = {  # first bytes of files that are often given instead of UTF-8 text, wi
 }
 CLOSED = "  - {}: cannot be read ({}); make it readable, or leave it out"  # a folder
 ESCAPES = {"\\0": "\0", "\\n": "\n", "\\r": "\r", "\\t": "\t"}  # separators as they are typed on a command line
+
+
+class TextCorpus(Corpus):
+    """Local text files, named by paths, folders or globs. A file is one document, or several if ``separator`` splits
+    it."""
+
+    source: Literal["text"]
+    paths: tuple[Name, ...] = Field(min_length=1)
+    separator: str  # "" = one document per file
 
 
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
@@ -67,6 +82,9 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
             changed = True
         if changed:
             raise ValueError(f"corpus.paths: {path} changed while it was read; run again when nothing writes to it")
+
+
+SOURCE = Source(TextCorpus, lambda config: text_documents(config.paths, config.separator))
 
 
 def _has(path: Path, separator: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import IO, TypeVar
 import psutil
 from tqdm import tqdm
 
-from pathsum.config import CorpusConfig, SyntheticCorpus, TokenizerConfig
+from pathsum.config import Corpus, SyntheticCorpus, TokenizerConfig
 from pathsum.corpora.corpus import documents, split
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
@@ -24,7 +24,7 @@ R = TypeVar("R")
 LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals need two to resample
 
 
-def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
+def tokenize_corpus(corpus: Corpus, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
     """Write the tokenizer and the token files of a corpus to ``folder``. Return the header of each token file.
 
     The files are ``tokenizer.json``, and ``train.bin``, ``tuning.bin`` and ``verdict.bin`` with their headers. The text
@@ -104,7 +104,7 @@ def interruptible(work: Callable[[], R]) -> R:
     return done[0]
 
 
-def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None:
+def _require_documents(corpus: Corpus, counts: Mapping[Part, int]) -> None:
     for part in PARTS:
         if counts[part] < LEAST[part]:
             no_causes = SyntheticCorpus.model_fields.keys() - {"validation_share", "max_documents"}
@@ -116,7 +116,7 @@ def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None
             )
 
 
-def _require_window(part: Part, header: TokenHeader, n_ctx: int, corpus: CorpusConfig) -> None:
+def _require_window(part: Part, header: TokenHeader, n_ctx: int, corpus: Corpus) -> None:
     if header.count <= n_ctx:
         raise ValueError(
             f"The {part} part of corpus {corpus.name!r} is smaller than one window: expected at least "

@@ -191,7 +191,7 @@ def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Pat
         save(counts | {"dense": counts["dense"][1:].copy()}, metadata=smoothing),
         save(counts | {"dense": counts["dense"].astype(np.float64)}, metadata=smoothing),
         save({"unigram_counts": np.full(8, 28.0), "dense": counts["dense"]}, metadata=smoothing),
-        save(_sparse(np.arange(8)), metadata=smoothing).replace(b'"indices"', b'"indicez"'),
+        save({k: v for k, v in _sparse(np.arange(8)).items() if k != "indices"}, metadata=smoothing),
         save(_sparse(np.arange(1, 9)), metadata=smoothing),  # there is no column 8
     ):
         file.write_bytes(other)

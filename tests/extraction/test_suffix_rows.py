@@ -13,7 +13,8 @@ import torch
 from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.extraction import sufficiency
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
-from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
+from pathsum.extraction.roles import Roles
+from pathsum.extraction.suffixes import CONDITIONS, METHODS, cuts, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow

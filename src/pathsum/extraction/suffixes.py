@@ -16,15 +16,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.labels import MOST, two_back
 from pathsum.behaviour.suffix_sequences import SHORTEST_WINDOW, Trials, draw_trials
 from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
+from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
-from pathsum.records.roles import scored
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
 
@@ -44,33 +43,6 @@ SHIFTS = {"Q": 1, "K": 2}  # windows back for resampling; queries and keys from 
 _SEED = 2025
 
 Edges = tuple[tuple[str, Place], ...]
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The heads of the circuit. They are chosen on other data than they are judged on."""
-
-    induction: Place  # past the first layer: the head with the highest prefix matching
-    previous: tuple[Place, ...]  # first layer: the best previous-token head, and all with a score of at least MOST
-    two_back: tuple[Place, ...]  # other heads of that layer: the best at two tokens back, and all with at least MOST
-
-    @staticmethod
-    def of(trained: TrainedModel) -> Roles | None:
-        """Choose the heads. None if there is no evaluation, or no layer after the first."""
-        if not trained.log or len(trained.weights.layers) < 2:
-            return None
-        last = trained.log[-1]
-        _, induction = max((score, place) for place, score in scored(last.prefix_matching[1:], 1).items())
-        previous = _leading(scored(last.previous_token[:1]))
-        back = scored([two_back(trained.natural.patterns[0]).tolist()])
-        return Roles(induction, previous, _leading({p: score for p, score in back.items() if p not in previous}))
-
-
-def _leading(scores: Mapping[Place, float]) -> tuple[Place, ...]:
-    """Return the best head and all with a score of at least MOST. If several heads do the same, all of them must be
-    ablated."""
-    best = max(((score, place) for place, score in scores.items()), default=None)
-    return tuple(place for place, score in scores.items() if score >= MOST or (score, place) == best)
 
 
 @torch.no_grad()

@@ -18,6 +18,7 @@ from pathsum.config import TrackingConfig, load
 from pathsum.core.storage import read_records, read_value
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
+from pathsum.report.corpora import FILE, read_rows
 from pathsum.report.story import draw_all
 from pathsum.tracking.tracker import mirror, mirror_tables
 from pipelines.interrupts import workers
@@ -56,7 +57,7 @@ if __name__ == "__main__":
             others = second.submit(draw_all, results, 1, 2)
             exported = read_lab(results)
             figures = draw_all(results, 0, 2) | others.result()
-        write_report(results, claims, figures, REPORTS, registered, exported)
+        write_report(results, claims, figures, REPORTS, registered, exported, read_rows(REPORTS / FILE))
         tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:

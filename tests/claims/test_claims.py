@@ -12,6 +12,7 @@ import pytest
 from pathsum.claims import registry, samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import (
+    ABSENT,
     NO_MODEL,
     NOT,
     PARTLY,
@@ -65,6 +66,34 @@ def test_a_claim_that_holds_for_one_seed_only_is_partly_reproduced(name: str) ->
         pytest.skip("one cell cannot hold in part")
     mixed = {k: FAILS.cells[k] if k.endswith("S1") else c for k, c in WORKS.cells.items()}
     assert judge(claim(name), dataclasses.replace(WORKS, cells=mixed)).verdict == PARTLY
+
+
+NEEDS = [name for name in IDS if claim(name).needs_induction_head]
+
+
+def _without_induction_head(results: Results, *names: str) -> Results:
+    """Return ``results`` in which no head of the models ``names`` matches prefixes."""
+    cells = dict(results.cells)
+    for name in names:
+        last = cells[name].log[-1]
+        none = dataclasses.replace(last, prefix_matching=[[0.09 for _ in layer] for layer in last.prefix_matching])
+        cells[name] = dataclasses.replace(cells[name], log=[*cells[name].log[:-1], none])
+    return dataclasses.replace(results, cells=cells)
+
+
+def test_claims_about_an_induction_head_are_not_judged_where_there_is_none() -> None:
+    """Guards against a verdict, or a share of 1.7, on the induction head of a model with prefix matching 0.004."""
+    assert {"circuit_suffices", "induction_scores_k", "k_composition", "joint_ablation"} <= set(NEEDS)
+    two = [cell.name for cell in WORKS.with_layers(2)]
+    none, some = _without_induction_head(WORKS, *two), _without_induction_head(WORKS, two[0])
+    for name in NEEDS:
+        found = judge(claim(name), none)
+        assert (found.verdict, found.value, found.values, found.absent) == (ABSENT, None, {}, two)
+        rest = judge(claim(name), some)
+        assert (rest.verdict, list(rest.values), rest.absent) == (REPRODUCED, two[1:], two[:1])
+        made = card(rest, some, dict.fromkeys(THEMES, "section"), UNFROZEN)
+        assert f"No induction head here, so not judged: {two[0]}." in made.note
+        assert made.passing == f"{len(two) - 1} of {len(two) - 1} models"
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -49,6 +49,7 @@ CLAIMS: tuple[Claim, ...] = (
         "minus that without the strongest other edge, paired by window (nats)",
         "its 95 % interval is above 0, with zero and with resample ablation",
         each(2, _key_edge),
+        needs_induction_head=True,
         chance=always("0"),
         sample=samples.over(
             lambda cell: [r.windows for r in cell.rows(EdgeContrastRow)], "windows of repeated random tokens"

@@ -117,6 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
         "query's current token with the key's previous token, whatever heads carried either",
         f"≥ {MOST}",
         _current_against_previous,
+        needs_induction_head=True,
         chance=_share_of_one_pair,
         sample=samples.REPEATS,
         unit="share of the preference",

@@ -43,6 +43,7 @@ CLAIMS: tuple[Claim, ...] = (
         "tokens from half of the rise of its attention to the token before to half of the rise of prefix matching",
         "> 0, with an evaluation between",
         each(2, _previous_token_first),
+        needs_induction_head=True,
         digits=0,
         chance=always("0"),
         sample=samples.over(lambda cell: [len(cell.rows(FormationRow))], "checkpoints"),

@@ -8,8 +8,8 @@ from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell
+from pathsum.records.roles import MATCHES
 
-MATCHES = 0.1  # least prefix matching of a head that extraction counts as an induction head
 MOST = 0.5  # least share of the loss drop that must be lost
 
 
@@ -67,6 +67,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{MATCHES} at the end of training are ablated together, the smaller of zero and resample ablation",
         f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
         each(2, _joint),
+        needs_induction_head=True,
         sample=samples.over(lambda cell: [r.windows for r in at_the_end(cell)], "held-out windows"),
         unit="share of the in-context loss drop",
     ),

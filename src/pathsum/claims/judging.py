@@ -14,6 +14,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
+ABSENT = "no induction head here"  # verdict on a claim about induction heads if no model has one
 NO_MODEL = "This sweep has no model that the claim concerns."
 OWN = "this suite"  # the section of a claim that is in neither paper
 
@@ -51,14 +52,17 @@ class Claim:
     chance: Level = _UNKNOWN  # the measure's value without the effect
     papers: str = UNKNOWN  # value in the papers or their public checkpoints
     theme: str = ""
+    needs_induction_head: bool = False  # judged only on models with one (``Cell.has_induction_head``)
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:
     """Judge ``claim`` on ``results``. The ``value`` of the result is the median over models (None without values)."""
-    findings = claim.evaluate(results)
+    found = claim.evaluate(results)
+    absent = [n for n in found if claim.needs_induction_head and not results.cells[n].has_induction_head()]
+    findings = {name: finding for name, finding in found.items() if name not in absent}
     passing = sum(f.passes for f in findings.values())
     known = [f.value for f in findings.values() if f.value is not None]
-    verdict = UNTESTABLE
+    verdict = ABSENT if absent else UNTESTABLE
     if findings:
         verdict = REPRODUCED if passing == len(findings) else PARTLY if passing else NOT
     return ClaimResult(
@@ -70,22 +74,25 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
         value=statistics.median(known) if known else None,
         values={name: f.value for name, f in findings.items()},
         verdict=verdict,
-        detail=_detail(claim, findings, passing, known),
+        detail=_detail(claim, findings, absent, known),
         short=[name for name, f in findings.items() if not f.passes],
         notes={name: f.note for name, f in findings.items() if _noted(f)},
         unsure=[name for name, f in findings.items() if f.unsure],
+        absent=absent,
     )
 
 
-def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
+def _detail(claim: Claim, findings: Mapping[str, Finding], absent: Sequence[str], known: list[float]) -> str:
     if not findings:
-        return NO_MODEL
+        return without_head(absent) or NO_MODEL
+    passing = sum(f.passes for f in findings.values())
     values = _range([number(v, claim.digits) for v in sorted(known)])
     notes = [f"{name}: {number(f.value, claim.digits)} ({f.note})" for name, f in findings.items() if _noted(f)]
     sentences = [
         f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}.",
         f"Models that do not pass: {'; '.join(notes)}." if notes else "",
         near_threshold([name for name, f in findings.items() if f.unsure], len(findings)),
+        without_head(absent),
     ]
     return " ".join(filter(None, sentences))
 
@@ -101,6 +108,11 @@ def near_threshold(models: Sequence[str], of: int) -> str:
         return ""
     names = " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
     return f"In {'every model' if 1 < len(models) == of else names}, a threshold lies within a 95 % interval."
+
+
+def without_head(models: Sequence[str]) -> str:
+    """Return a sentence that names the ``models`` without an induction head. Empty if there is none."""
+    return f"No induction head here, so not judged: {', '.join(models)}." if models else ""
 
 
 def _range(known: list[str]) -> str:

@@ -122,6 +122,7 @@ CLAIMS: tuple[Claim, ...] = (
         "rise of the loss drop while prefix matching goes from a tenth to nine tenths of its last value (nats)",
         f"< {BEFORE} nats before, > {AFTER} after",
         each(2, _coincides),
+        needs_induction_head=True,
         chance=always("0"),
         papers="from < 0.15 to ≈ 0.4, at other positions",
         sample=samples.over(

@@ -45,6 +45,7 @@ CLAIMS: tuple[Claim, ...] = (
         "and queries read of heads, are resampled, queries and keys from different windows",
         f"≥ {MOST}, its interval above that of any other first-layer head in the same place",
         each(2, _suffices),
+        needs_induction_head=True,
         sample=samples.over(
             lambda cell: [r.windows for r in cell.rows(SufficiencyRow)], "windows of repeated random tokens"
         ),

@@ -21,11 +21,10 @@ from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.records.joint_ablation import JointAblationRow
-from pathsum.records.roles import scored
+from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
-MATCHES = 0.1  # smallest prefix matching of an induction head; chance is near 0.005
 SUBSETS = 2  # sets of other heads, as controls
 TEXT, COPIES = 32, 6  # windows of text at the last checkpoint, and of repeated random tokens
 INDUCTION, OTHERS = "induction", "others"

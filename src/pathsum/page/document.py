@@ -24,6 +24,7 @@ MARKS = {
     "reproduced": "✓ reproduced",
     "partly": "◐ partly",
     "not": "✗ not reproduced",
+    "no induction head here": "– no induction head here",
     "not testable here": "– not testable here",
 }
 

@@ -19,7 +19,7 @@ from pathsum.records.calibration import CalibrationRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.registry import name_of, tables
-from pathsum.records.roles import HeadRoles
+from pathsum.records.roles import MATCHES, HeadRoles
 from pathsum.records.summary import CellSummary
 
 R = TypeVar("R")
@@ -59,6 +59,11 @@ class Cell:
         """Return the scores of the head with the highest prefix matching at the last evaluation of training; None
         without heads or evaluations."""
         return next(iter(self.of_induction_head(HeadRow)), None)
+
+    def has_induction_head(self) -> bool:
+        """Return whether some head had a prefix matching of at least MATCHES at the last evaluation of training."""
+        scores = [score for layer in self.log[-1].prefix_matching for score in layer] if self.log else []
+        return max(scores, default=0.0) >= MATCHES
 
     def formed_induction_head(self) -> HeadRow | None:
         """Return ``induction_head()`` if its prefix matching is at least FORMED, otherwise None."""

@@ -11,6 +11,7 @@ from pathsum.claims.one_layer import copying_heads, count, highest_matching
 from pathsum.claims.suffixes import uncut
 from pathsum.claims.zero_layers import TOLERANCE
 from pathsum.records.results import Results
+from pathsum.report.corpora import Row, on_other_text
 
 TITLE = "What zero, one and two layers of attention learn"
 QUESTION = (
@@ -19,11 +20,12 @@ QUESTION = (
 )
 
 
-def answer(results: Results) -> tuple[str, ...]:
+def answer(results: Results, texts: Sequence[Row] = ()) -> tuple[str, ...]:
     """Answer the question in one sentence, if all models agree (``_short``), and for zero, one and two layers. Then
-    state longer matches and each curriculum, if any."""
+    state longer matches, on which text this holds, and each curriculum, if any. ``texts`` are the rows of
+    corpora.csv."""
     layers = (_zero(results), _one(results), _two(results))
-    return (*_short(results), *layers, *_surprise(results), *_curriculum(results))
+    return (*_short(results), *layers, *_surprise(results), _text(results, texts), *_curriculum(results))
 
 
 def _short(results: Results) -> tuple[str, ...]:
@@ -36,6 +38,12 @@ def _short(results: Results) -> tuple[str, ...]:
     if not (bigrams and none and two and all((*bigrams, *none, *(s.onset_tokens is not None for s in two)))):
         return ()
     return ("Largely: zero layers learn bigrams, one layer skip-trigrams, two layers induction.",)
+
+
+def _text(results: Results, texts: Sequence[Row]) -> str:
+    """State on which text the answer holds, on which the recipe was tuned, and the onsets on other text."""
+    where = f"All of this is for {corpus_name(results)}. The default recipe was tuned on Python source code."
+    return f"{where} {on_other_text(texts, results.corpus.name)}".strip()
 
 
 def setup(results: Results) -> str:
@@ -116,7 +124,7 @@ def _two(results: Results) -> str:
 
 def _surprise(results: Results) -> tuple[str, ...]:
     """State how many two-layer models have an induction head that prefers a match of two tokens; empty if none has."""
-    rows = [row for cell in results.with_layers(2) if (row := uncut(cell)) is not None]
+    rows = [row for cell in results.with_layers(2) if cell.has_induction_head() and (row := uncut(cell)) is not None]
     longer = sum(row.low > 0 for row in rows)
     if not longer:
         return ()

@@ -20,6 +20,7 @@ from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
+from pathsum.report.corpora import Row
 from pathsum.report.story import UNFROZEN, story
 from pathsum.report.theme import Figures
 
@@ -35,13 +36,15 @@ def write_report(
     folder: Path,
     registered: Preregistration = UNFROZEN,
     exported: Mapping[str, Any] | None = None,
+    texts: Sequence[Row] = (),
 ) -> None:
     """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``.
 
     ``figures`` are those of ``draw_all``. Files of an earlier report in figures/ and tables/ are removed. Equal records
     give equal bytes. ``exported`` holds the models that the lab of the page runs; without it, there is no lab.
+    ``texts`` are the rows of corpora.csv.
     """
-    document = story(results, claims, figures, registered, exported)
+    document = story(results, claims, figures, registered, exported, texts)
     drawn: dict[str, bytes] = {}
     for name, figure in figures.items():
         drawn |= {f"{name}.svg": figure.svg, f"{name}.png": figure.png, f"{name}.csv": _csv(figure.data)}

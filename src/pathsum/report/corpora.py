@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import csv
 import io
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from pathsum.claims import registry
-from pathsum.claims.formatting import number
+from pathsum.claims.formatting import millions, number
+from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
 from pathsum.page.document import MARKS
 from pathsum.page.render import markdown_text
 from pathsum.records.results import Results
+from pathsum.records.roles import MATCHES
 from pathsum.records.verdicts import ClaimResult
 
+FILE = "corpora.csv"
 Row = dict[str, str]
 HEADINGS = {  # heading of each column of the first table
     "corpus": "corpus",
     "corpus_hash": "corpus hash",
     "train_tokens": "training tokens",
+    "documents": "judged documents",
+    "windows": "judged windows",
     "d_vocab": "vocabulary",
     "curriculum_tokens": "curriculum (tokens)",
     "seeds": "seeds",
     "models": "models",
     "missing": "missing models",
-    "prefix_matching": "prefix matching, two layers",
-    "onset_tokens": "onset, two layers (tokens seen)",
+    "prefix_matching": "prefix matching of each two-layer model",
+    "onset_tokens": "onset of each (tokens seen)",
     "onsets": "two-layer models with an onset",
-    "reproduced": "claims reproduced",
-    "partly": "claims partly reproduced",
-    "not": "claims not reproduced",
+    REPRODUCED: "claims reproduced",
+    PARTLY: "partly reproduced",
+    NOT: "not reproduced",
+    ABSENT: ABSENT,
 }
 
 
@@ -42,32 +47,45 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
     """
     summaries = [c.summary for c in results.cells.values()]
     two = [c.summary for c in results.with_layers(2)]
-    onsets = [s.onset_tokens for s in two if s.onset_tokens is not None]
-    counts = {v: sum(c.verdict == v for c in claims) for v in ("reproduced", "partly", "not")}
+    counts = {v: sum(c.verdict == v for c in claims) for v in (REPRODUCED, PARTLY, NOT, ABSENT)}
     about = {
         "corpus": name,
         "corpus_hash": results.corpus.corpus_hash[:12],
         "train_tokens": results.corpus.train_tokens,
+        "documents": results.corpus.judged_documents,
+        "windows": results.corpus.judged_windows,
         "d_vocab": results.corpus.d_vocab,
         "curriculum_tokens": max((s.curriculum_tokens for s in summaries), default=0),
         "seeds": " ".join(map(str, sorted({s.seed for s in summaries}))),
         "models": len(summaries),
         "missing": " ".join(results.missing),
-        "prefix_matching": _median([s.prefix_matching for s in two if s.prefix_matching is not None]),
-        "onset_tokens": _median(onsets),
-        "onsets": f"{len(onsets)} of {len(two)}",
+        "prefix_matching": " ".join(number(s.prefix_matching) for s in two),
+        "onset_tokens": " ".join("none" if s.onset_tokens is None else str(s.onset_tokens) for s in two),
+        "onsets": f"{sum(s.onset_tokens is not None for s in two)} of {len(two)}",
         **counts,
     }
     judged = {k: v for c in claims for k, v in ((c.id, c.verdict), (f"{c.id}_median", _exact(c.value)))}
     return {key: str(value) for key, value in (about | judged).items()}
 
 
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of corpora.csv at ``path``; none if there is no such file."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.exists() else []
+
+
+def on_other_text(rows: Sequence[Row], corpus: str) -> str:
+    """State for each of ``rows`` but those of ``corpus`` in how many two-layer models induction has an onset. Empty
+    without such rows."""
+    others = [r for r in rows if r["corpus"].partition("@")[0] != corpus]
+    found = ", ".join(f"{r['onsets']} on {r['corpus']}" for r in others)
+    return f"On other text, two-layer models with an onset of induction: {found} (corpora.md)." if others else ""
+
+
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
     """Add ``rows`` (at least one) to corpora.csv and write corpora.md. Older rows of the same corpora are replaced, and
     rows of other corpora are kept if they have the same claims."""
-    path = folder / "corpora.csv"
-    old = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
-    found = {r["corpus"]: r for r in (*old, *rows) if list(r) == list(rows[0])}
+    path = folder / FILE
+    found = {r["corpus"]: r for r in (*read_rows(path), *rows) if list(r) == list(rows[0])}
     sorted_rows = [found[corpus] for corpus in sorted(found)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -79,7 +97,7 @@ def write_rows(rows: Sequence[Row], folder: Path) -> None:
 
 def page(rows: Sequence[Row]) -> str:
     """Return corpora.md with two tables: one row per corpus, and one row per claim with a column per corpus."""
-    about = [[r[key] or "–" for key in HEADINGS] for r in rows]
+    about = [[_shown(key, r[key]) for key in HEADINGS] for r in rows]
     verdicts = [
         [c.claim, *(_verdict(r, c.id, c.digits) for r in rows), c.threshold] for c in registry.claims().values()
     ]
@@ -89,7 +107,9 @@ def page(rows: Sequence[Row]) -> str:
 `make corpora` trains models of zero, one and two layers on each corpus, and judges every claim of the \
 [report](README.md) on them. [CSV](corpora.csv)
 
-Prefix matching and onset are medians over the two-layer models. The curriculum is the number of tokens at the start \
+Verdicts rest on the judged windows, which come from the judged documents: with few documents, intervals are wide. \
+Claims about induction heads are judged on models with one (prefix matching of at least {MATCHES} at the end of \
+training); if no model has one, the verdict is “{ABSENT}”. The curriculum is the number of tokens at the start \
 of training that come from the most repetitive windows only. CORPUS@PROFILE stands for training with this profile of \
 conf/profile/ instead of the default. Claims about controls are not testable here, because `make corpora` trains no \
 controls.
@@ -102,8 +122,10 @@ Verdict on each claim, and median over models, for each corpus.
 """
 
 
-def _median(values: Sequence[float | int]) -> str:
-    return _exact(statistics.median(values) if values else None)
+def _shown(key: str, value: str) -> str:
+    if key == "onset_tokens":
+        return ", ".join(n if n == "none" else millions(int(n)) for n in value.split()) or "–"
+    return value.replace(" ", ", ") if key == "prefix_matching" else value or "–"
 
 
 def _exact(value: float | int | None) -> str:

@@ -15,7 +15,7 @@ from pathsum.page.document import ClaimCard, Claims, Document, Section
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import lab, verdicts
+from pathsum.report import corpora, lab, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, setup
 from pathsum.report.chapters import failures, learning, one_layer, trust, two_layers, zero_layers
 from pathsum.report.chapters import setup as setup_chapter
@@ -77,9 +77,10 @@ def story(
     figures: Figures,
     registered: Preregistration = UNFROZEN,
     exported: Mapping[str, Any] | None = None,
+    texts: Sequence[corpora.Row] = (),
 ) -> Document:
     """Compose the whole report, with a lab if there are ``exported`` models. A section says so if the models that it
-    needs are absent."""
+    needs are absent. ``texts`` are the rows of corpora.csv."""
     titles = {name: theme.title for name, theme in themes().items()}
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
     chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))
@@ -88,7 +89,7 @@ def story(
     return Document(
         title=TITLE,
         question=QUESTION,
-        answer=answer(results),
+        answer=answer(results, texts),
         setup=setup(results),
         headline=drawn(figures, "headline"),
         cards=tuple(card for claim, card in zip(claims, cards, strict=True) if claim.id in FIRST),

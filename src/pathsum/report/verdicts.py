@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.judging import NO_MODEL, OWN, near_threshold
+from pathsum.claims.judging import NO_MODEL, OWN, near_threshold, without_head
 from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.page.document import ClaimCard, ModelValue, Section, Table, Text
 from pathsum.records.results import Results
@@ -39,7 +39,8 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
             ModelValue(name, number(value, stated.digits), name not in claim.short, claim.notes.get(name, ""))
             for name, value in claim.values.items()
         ),
-        note=near_threshold(claim.unsure, len(claim.values)) if claim.values else NO_MODEL,
+        note=" ".join(filter(None, (near_threshold(claim.unsure, len(claim.values)), without_head(claim.absent))))
+        or ("" if claim.values else NO_MODEL),
         changes=notes(registered, claim.id),
         evidence=sections[stated.theme],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.judging import REPRODUCED, UNTESTABLE, within
+from pathsum.claims.judging import NOT, PARTLY, within
 from pathsum.claims.one_layer import copying_heads, count, passing_share
 from pathsum.claims.phase_change import BEFORE, formed_across_onset
 from pathsum.claims.suffixes import KEY_EDGE, LEFT, QUERY_EDGE, ablated
@@ -26,7 +26,7 @@ ALL = "Every claim that could be tested is reproduced."
 
 def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[ClaimCard]) -> Section:
     """Return the section on claims that some models miss: their numbers and, where the records show it, the reason."""
-    missed = [(c, card) for c, card in zip(claims, cards, strict=True) if c.verdict not in (REPRODUCED, UNTESTABLE)]
+    missed = [(c, card) for c, card in zip(claims, cards, strict=True) if c.verdict in (PARTLY, NOT)]
     if not missed:
         return Section(TITLE, (ALL,))
     table = Table.of(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.sufficiency import MOST
-from pathsum.claims.suffixes import CONTROL, LEFT, RIVALS, ablated, uncut
+from pathsum.claims.suffixes import CONTROL, LEFT, RIVALS, ablated
 from pathsum.claims.suffixes import of_induction_head as matches_of
 from pathsum.page.document import Section
 from pathsum.records.results import Cell, Results
@@ -83,7 +83,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
 
 
 def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
-    rows = [r for c in cells if uncut(c) is not None and (r := matches_of(c, RIVALS)) is not None]
+    rows = [r for c in cells if c.has_induction_head() and (r := matches_of(c, RIVALS)) is not None]
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (

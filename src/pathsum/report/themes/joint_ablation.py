@@ -9,12 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.joint_ablation import MATCHES, at_the_end, controls
+from pathsum.claims.joint_ablation import at_the_end, controls
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row
 from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
+from pathsum.records.roles import MATCHES
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Joint ablation of all induction heads"

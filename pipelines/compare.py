@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,31 @@ def text_of(base: str) -> str:
     if found.returncode:
         raise ValueError(f"BASE={base}: expected a revision with {METRICS}; this one has none. Give a later revision")
     return found.stdout
+
+
+def since_commit() -> str:
+    """Return a line on what a run has changed in the committed report: verdicts by name, and the number of files.
+
+    Empty if the report is as committed, or without git or a committed report."""
+    if shutil.which("git") is None:
+        return ""
+    files = git("status", "--porcelain", "--untracked-files=no", "--", str(REPORTS), "dvc.lock").stdout.splitlines()
+    committed = git("show", f"HEAD:{METRICS.as_posix()}")
+    if not files or committed.returncode:
+        return ""
+    before, now = (
+        metrics(text, str(METRICS))["claims"] for text in (committed.stdout, METRICS.read_text(encoding="utf-8"))
+    )
+    moved = [
+        f"{name} {before[name]['verdict']} → {now[name]['verdict']}"
+        for name in now
+        if name in before and before[name]["verdict"] != now[name]["verdict"]
+    ]
+    return (
+        f"{len(files)} committed files differ, and {len(moved)} of {len(now)} verdicts{': ' * bool(moved)}"
+        f"{', '.join(moved)}. On another processor, rounding changes the last digits of most tables and may change one "
+        "or two verdicts; `git checkout reports dvc.lock` restores the committed report."
+    )
 
 
 def git(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -199,6 +199,9 @@ def repro(jobs: int) -> int:
     code = models(jobs, left) or write()
     if not code:
         note_outputs()
+        from pipelines.compare import since_commit  # its imports take longer than a call with nothing to do
+
+        print(f"pathsum: the report is reports/index.html (make open). {since_commit()}".strip(), file=sys.stderr)
         return 0
     left = stale()
     if not left & SHARED:

@@ -14,6 +14,7 @@ import pytest
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
 from pathsum.report.compare import check, compare, is_number, moves
+from pipelines.compare import since_commit
 from tests.commands import command
 from tests.report import synthetic
 
@@ -154,6 +155,20 @@ def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name:
     done = command(folder, "pipelines.compare", name)
     assert told in done.stdout + done.stderr
     assert done.returncode == (told != "No changes.")
+
+
+def test_a_run_says_which_committed_verdicts_it_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert since_commit() == ""
+    path = folder / "reports" / "metrics.json"
+    now = json.loads(path.read_text())
+    (name, *_), of = now["claims"], len(now["claims"])
+    was, now["claims"][name]["verdict"] = now["claims"][name]["verdict"], "partly"
+    path.write_text(json.dumps(now))
+    assert since_commit().startswith(f"1 committed files differ, and 1 of {of} verdicts: {name} {was} → partly. ")
+    now["claims"][name]["verdict"] = was
+    path.write_text(json.dumps(now, indent=1))
+    assert since_commit().startswith(f"1 committed files differ, and 0 of {of} verdicts. ")
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[1]", b"{}"])

@@ -28,7 +28,7 @@ $(if $(word 2,$(VENV)),$(error VENV: expected a folder without blanks in its pat
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.ready ## create .venv from requirements.lock
+setup: $(VENV)/.ready .dvc/tmp/plots.html ## create .venv from requirements.lock
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "pathsum needs Python 3.11 to 3.13, got %d.%d; try make PYTHON=python3.12" % v)'
@@ -36,8 +36,10 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' requirements.lock)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m pipelines.plots_template
 	touch $@
+
+.dvc/tmp/plots.html: $(VENV)/.ready pipelines/plots_template.py # what `dvc plots show` fills
+	$(BIN)/python -m pipelines.plots_template
 
 params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose

@@ -10,9 +10,11 @@ import json
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
+from tests.page.browser import CHROMIUM, Browser
 from tests.pipelines.workspace import TOKENS, commit, edit, run, sh, started
 
 
@@ -84,9 +86,19 @@ def test_the_slurm_launcher_composes(workspace: Path) -> None:
 def test_dvc_shows_metrics_params_and_plots(workspace: Path) -> None:
     assert "L0S0" in sh(workspace, "dvc", "metrics", "show", "--json")
     assert "train.tokens" in sh(workspace, "dvc", "exp", "show", "--csv")
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
+def test_dvc_draws_a_point_for_each_score_and_a_line_for_each_trained_model(workspace: Path, tmp_path: Path) -> None:
     sh(workspace, sys.executable, "-m", "pipelines.plots_template")
     sh(workspace, "dvc", "plots", "show")
-    page = (workspace / "dvc_plots" / "index.html").read_text()
-    assert "vegaEmbed" in page
-    assert "best_prefix_matching" in page
-    assert "<script src=" not in page
+    scores = pd.read_csv(workspace / "reports" / "tables" / "learning.csv").dropna(subset="best_prefix_matching")
+    with Browser(tmp_path) as browser:
+        browser.open(workspace / "dvc_plots" / "index.html")
+        browser.until("document.querySelector('svg.marks')")
+        points = browser.ask("document.querySelectorAll('.mark-symbol.role-mark path').length")
+        lines = browser.ask("[...document.querySelectorAll('.mark-line path')].map((e) => e.getBBox().width)")
+    assert browser.complaints == []
+    assert browser.requests == [(workspace / "dvc_plots" / "index.html").as_uri()]
+    assert points == len(scores) > 0
+    assert sum(width > 100 for width in lines) == (scores["cell"].value_counts() > 1).sum() > 0

@@ -46,3 +46,18 @@ def test_tab_goes_through_the_page_in_its_order_and_the_focus_is_seen(page: Brow
     assert page.ask("passed[0].className") == "skip"
     assert page.ask("getComputedStyle(document.activeElement).outlineStyle") != "none"
     assert page.ask("passed.filter((e) => e.matches('header a, header button, header input')).length") > 10
+
+
+def test_the_six_verdicts_stand_in_even_rows_at_every_width(full: Path, tmp_path: Path) -> None:
+    """Three a row where they fit, else two or one."""
+    tops = "[...document.querySelectorAll('.verdicts li')].map((e) => Math.round(e.getBoundingClientRect().top))"
+    rows = {}
+    with Browser(tmp_path) as browser:
+        browser.open_report(full)
+        for width in (390, 700, 1024, 1281, 1440, 1920):
+            browser.send(
+                "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+            )
+            found = browser.ask(tops)
+            rows[width] = [found.count(top) for top in sorted(set(found))]
+    assert rows == {390: [1] * 6, 700: [2] * 3, 1024: [3] * 2, 1281: [3] * 2, 1440: [3] * 2, 1920: [3] * 2}

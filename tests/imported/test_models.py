@@ -19,6 +19,7 @@ from pathsum.core.manifest import write_manifest
 from pathsum.imported.model import CheckpointModel, Rotation, TransformerLensModel
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.transformer_lens import from_transformer_lens
+from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from tests.imported.models import BATCH, D_HEAD, D_MODEL, D_VOCAB, N_CTX, N_HEADS, POS, POSITIONS, some_tokens, written
@@ -428,6 +429,20 @@ def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> 
         assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), CheckpointModel)
     with pytest.warns(UserWarning, match=unlisted), pytest.raises(ValueError, match="tokenizer words, got other"):
         open_weights(tmp_path / "own.safetensors", "other")
+
+
+def test_interventions_run_on_an_opened_checkpoint_and_refuse_other_weights(tmp_path: Path) -> None:
+    own, tokens = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).requires_grad_(False), some_tokens()
+    save_checkpoint(tmp_path / "own.safetensors", own, "words")
+    with pytest.warns(UserWarning, match="no manifest lists own.safetensors"):
+        opened = open_weights(tmp_path / "own.safetensors", "words")
+    for run in (Run, lambda *given: Run(*given).zero((0, 0)), lambda *given: Run(*given).resample((1, 0))):
+        assert torch.equal(run(opened, tokens).losses(), run(own, tokens).losses())
+    exact = opened.to(torch.float64)
+    assert exact.trace(tokens).logits.dtype == torch.float64
+    assert opened.trace(tokens).logits.dtype == torch.float32
+    with pytest.raises(ValueError, match="^Run: expected a model of this project, got a TransformerLensModel$"):
+        Run(from_transformer_lens(*written(0, normalization_type=None, **POSITIONS[0])), tokens)
 
 
 def test_a_checkpoint_that_differs_from_its_manifest_is_refused(tmp_path: Path) -> None:

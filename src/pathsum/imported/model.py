@@ -49,27 +49,22 @@ class Imported(AttentionOnly, Protocol):
         """
 
 
-@dataclass(frozen=True)
-class CheckpointModel:
+class CheckpointModel(Transformer):
     """A model that is loaded from a checkpoint of this project."""
 
-    model: Transformer
+    def __init__(self, model: Transformer) -> None:
+        """Share the weights of ``model``, without gradients."""
+        super().__init__(model.config, len(model.W_U), torch.Generator())
+        self.load_state_dict(model.state_dict(), assign=True)
+        self.eval().requires_grad_(False)
 
     @property
     def n_ctx(self) -> int:
-        return self.model.config.n_ctx
+        return self.config.n_ctx
 
-    def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        return self.model.trace(tokens)
-
-    def weights(self) -> Weights:
-        return self.model.weights()
-
-    def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.model.normalise(x)
-
-    def to(self, dtype: torch.dtype) -> CheckpointModel:
-        return CheckpointModel(copy.deepcopy(self.model).to(dtype))
+    def to(self, dtype: torch.dtype) -> CheckpointModel:  # type: ignore[override]
+        """Return the same model in another precision, and leave this one unchanged."""
+        return Transformer.to(copy.deepcopy(self), dtype)
 
     def bos_first(self, bos: int) -> CheckpointModel:
         """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""

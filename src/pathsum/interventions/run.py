@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Transformer
 
 Place = tuple[int, int]  # (layer, head)
@@ -45,8 +46,11 @@ class Run:
     head on. ValueError for a head that the model does not have, and for a second intervention on a head.
     """
 
-    def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
-        """Run ``model`` on ``tokens``. Costs one trace. ValueError if windows are longer than n_ctx."""
+    def __init__(self, model: AttentionOnly, tokens: Int[Tensor, "batch pos"]) -> None:
+        """Run ``model`` on ``tokens``. Costs one trace. ValueError for a model that is not a ``Transformer`` (weights
+        of TransformerLens), and if windows are longer than n_ctx."""
+        if not isinstance(model, Transformer):
+            raise ValueError(f"Run: expected a model of this project, got a {type(model).__name__}")
         self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
         streams = [model.embed(tokens)]
         for output in self.trace.outputs:

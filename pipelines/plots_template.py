@@ -13,6 +13,6 @@ if __name__ == "__main__":
     TEMPLATE.parent.mkdir(parents=True, exist_ok=True)
     TEMPLATE.write_text(
         '<!DOCTYPE html><html><head><meta charset="utf-8"><title>dvc plots</title>'
-        f'<script>{bundle}</script></head><body>{{plot_divs}}</body></html>',
+        f"<script>{bundle}</script></head><body>{{plot_divs}}</body></html>",
         encoding="utf-8",
     )

@@ -253,6 +253,16 @@ def test_tensors_under_other_names_are_to_be_renamed(usual: str, other: str, sai
     assert refused(named, config).splitlines()[1:] == [f"  - {line}" for line in said]
 
 
+@pytest.mark.parametrize("name", ["tok_embed.weight", "layers.0.attn.q.weight", "blocks.1.attn.o.bias"])
+def test_weights_of_a_bridge_are_refused_with_the_version_that_writes_others(name: str) -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    said = "expected a name of HookedTransformer, got one of TransformerLens 4; save with transformer_lens<4"
+    assert refused({name: torch.zeros(2, 3), "head.weight": torch.zeros(3, 2)}, config).splitlines()[1:] == [
+        f"  - {name}: {said}"
+    ]
+    assert "TransformerLens 4" not in refused(state | {"blocks.0.attn.weight": torch.zeros(2)}, config)
+
+
 def test_many_complaints_are_cut_and_counted() -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     said = refused(state | {f"x{i:02}": torch.zeros(1) for i in range(30)}, config).splitlines()

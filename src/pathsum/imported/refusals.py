@@ -19,6 +19,8 @@ NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
 }  # fmt: skip
 POSITIONS = ("shortformer", "standard", "rotary")
 GROUPED = "grouped-query attention is not supported; store separate keys and values for each head"
+# parameters of a TransformerBridge, which has replaced HookedTransformer in TransformerLens 4
+BRIDGE = re.compile(r"(^|\.)(tok_embed\.weight|(layers|blocks)\.\d+\.attn\.[qkvo]\.(weight|bias))$")
 BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
 # settings and the value that each must have if it is set; another value rules out the path expansion or is not
 # supported by this code
@@ -66,15 +68,16 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Raise ValueError if some settings, numbers, parameter names or shapes cannot be represented. The message lists
     the first ``MOST_SHOWN`` complaints.
 
-    Names that are right except for a prefix, or for layer numbers such as 01, give one complaint for all. If some
-    numbers are invalid, the checks of settings, names and shapes are left out, because they depend on the numbers."""
+    A name of TransformerLens 4 is the only complaint, because all others would follow from it. Names that are right
+    except for a prefix, or for layer numbers such as 01, give one complaint for all. If some numbers are invalid, the
+    checks of settings, names and shapes are left out, because they depend on the numbers."""
     hints: list[str] = []
     renamed = {_usual(name): tensor for name, tensor in state.items()}
     unusual = [name for name in state if _usual(name) != name]
     if unusual and "embed.W_E" in renamed and len(renamed) == len(state):
         hints = [f"{unusual[0]}: expected the name {_usual(unusual[0])}; rename all {len(unusual)} such tensors"]
         state = renamed
-    complaints = hints + (
+    complaints = _bridge_complaints(state) or hints + (
         _number_complaints(state, config)
         or (_setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config))
     )
@@ -82,6 +85,14 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
         complaints[MOST_SHOWN:] = [f"… and {more} more"]
     if complaints:
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
+
+
+def _bridge_complaints(state: Mapping[str, Tensor]) -> list[str]:
+    """Return a message for the first parameter that TransformerLens 4 has named, if there is one."""
+    return [
+        f"{name}: expected a name of HookedTransformer, got one of TransformerLens 4; save with transformer_lens<4"
+        for name in filter(BRIDGE.search, state)
+    ][:1]
 
 
 def _usual(name: str) -> str:

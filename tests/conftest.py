@@ -50,7 +50,8 @@ def one_thread() -> None:
 
 # The first makes the graph that two others copy; what stands before those two gives another worker work meanwhile.
 LONG = ("pipelines/test_graph", "pipelines/test_corpora", "training/test_ranks", "pipelines/test_recovery")
-LONG += ("pipelines/test_sweep", "training/", "figures/", "page/", "report/", "test_known_mistakes")
+LONG += ("pipelines/test_sweep", "docs/test_documents_run", "training/", "figures/", "page/", "report/")
+LONG += ("test_known_mistakes",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,7 @@
+"""The graph of tests/pipelines, in which the commands of the documents run."""
+
+from __future__ import annotations
+
+from tests.pipelines.conftest import graph, workspace
+
+__all__ = ["graph", "workspace"]

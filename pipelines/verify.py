@@ -1,10 +1,11 @@
-"""Stage `verify`: judge every claim on the stored records, and write the verdicts and reports/metrics.json."""
+"""Stage `verify`: judge every claim on the stored records, and write the verdicts, reports/metrics.json and
+reports/headline.json."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from pathsum.claims.metrics import metrics
+from pathsum.claims.metrics import headline, metrics
 from pathsum.claims.preregistration import Preregistration, require_as_frozen
 from pathsum.claims.registry import judge_all, stated
 from pathsum.config import load
@@ -20,3 +21,4 @@ if __name__ == "__main__":
         claims = judge_all(results)
         write_json(CLAIMS, {claim.id: asdict(claim) for claim in claims})
         write_json(REPORTS / "metrics.json", metrics(results, claims))
+        write_json(REPORTS / "headline.json", headline(results, claims))

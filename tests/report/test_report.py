@@ -16,7 +16,7 @@ import pytest
 
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, spelled
-from pathsum.claims.metrics import metrics
+from pathsum.claims.metrics import headline, metrics
 from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
 from pathsum.figures.symbols import visible
@@ -265,6 +265,28 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
     both = replace(results, cells={"a": taught, "b": cell})
     assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
+
+
+def test_the_headline_has_verdict_counts_and_medians_over_the_models_of_a_depth() -> None:
+    results = synthetic.results(heads=(2,), seeds=(0, 1, 2), missing=("L2H2S9",))
+    onsets = {"L2H2S0": 500_000, "L2H2S1": None, "L2H2S2": 900_000}
+    for seed, loss in enumerate((2.0, 4.0, 2.5)):
+        cell = results.cells[name := f"L2H2S{seed}"]
+        summary = replace(cell.summary, val_loss_nats=loss, onset_tokens=onsets[name], prefix_matching=0.1 * seed)
+        results.cells[name] = replace(cell, summary=summary)
+    claims = judge_all(results)
+    found = headline(results, claims)
+    assert 12 <= len(found) <= 14
+    assert sum(value for key, value in found.items() if key.startswith("claims_")) == len(claims)
+    assert found["claims_reproduced"] == sum(claim.verdict == "reproduced" for claim in claims)
+    assert found["models_missing"] == 1
+    assert found["loss_2_layers_nats_per_token"] == 2.5
+    assert found["prefix_matching_2_layers"] == 0.1
+    assert found["onset_2_layers_tokens"] == 900_000  # the model without an onset counts as the latest
+    for name in ("L2H2S0", "L2H2S2"):
+        cell = results.cells[name]
+        results.cells[name] = replace(cell, summary=replace(cell.summary, onset_tokens=None))
+    assert "onset_2_layers_tokens" not in headline(results, claims)
 
 
 def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
-"""The content of reports/metrics.json, the machine-readable result. Equal records give equal bytes."""
+"""The content of reports/metrics.json, the machine-readable result, and of reports/headline.json, the numbers that
+`dvc metrics show` prints. Equal records give equal bytes."""
 
 from __future__ import annotations
 
 import json
+import math
+import statistics
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from pathsum.claims.judging import NOT, PARTLY, REPRODUCED
 from pathsum.records.results import Results
 from pathsum.records.summary import CellSummary
 from pathsum.records.verdicts import ClaimResult
@@ -59,6 +64,39 @@ def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
         "missing_cells": list(results.missing),
         "provenance": results.provenance,
     }
+    return _rounded(found)
+
+
+def headline(results: Results, claims: Sequence[ClaimResult]) -> dict[str, float | int]:
+    """Return the content of headline.json: numbers of verdicts, and medians over the grid's models of each depth.
+
+    A model without an onset counts as one with a later onset than all others. A median that then is none is left out.
+    """
+    verdicts = Counter(claim.verdict for claim in claims)
+    found: dict[str, float | int] = {
+        "claims_reproduced": verdicts[REPRODUCED],
+        "claims_partly_reproduced": verdicts[PARTLY],
+        "claims_not_reproduced": verdicts[NOT],
+        "claims_not_judged": len(claims) - verdicts[REPRODUCED] - verdicts[PARTLY] - verdicts[NOT],
+        "models_missing": len(results.missing),
+        "loss_bigram_model_nats_per_token": results.corpus.bigram_loss_nats,
+    }
+    models = [cell.summary for cell in results.cells.values()]
+    for n_layers in sorted({s.n_layers for s in models}):
+        depth = f"{n_layers}_layer" + "s" * (n_layers != 1)
+        of_depth = [s for s in models if s.n_layers == n_layers]
+        found[f"loss_{depth}_nats_per_token"] = statistics.median(s.val_loss_nats for s in of_depth)
+        if n_layers:
+            found[f"prefix_matching_{depth}"] = statistics.median(s.prefix_matching or 0.0 for s in of_depth)
+        if n_layers > 1:
+            drop = statistics.median(s.in_context_loss_drop_nats for s in of_depth)
+            onset = statistics.median(s.onset_tokens or math.inf for s in of_depth)
+            found[f"in_context_loss_drop_{depth}_nats_per_token"] = drop
+            found |= {f"onset_{depth}_tokens": onset} if onset < math.inf else {}
+    return _rounded(found)
+
+
+def _rounded(found: dict[str, Any]) -> dict[str, Any]:
     rounded: dict[str, Any] = json.loads(json.dumps(found), parse_float=lambda digits: float(f"{float(digits):.6g}"))
     return rounded
 

@@ -5,6 +5,8 @@ BIN     = $(VENV)/bin
 # One word of the shell, whatever its quotes.
 quoted  = '$(subst ','\'',$(1))'
 JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(call quoted,$(JOBS)))
+LEET    = runs/leet
+LAYOUT  = {"workspace_layout": {"left_sidebar": 0.4}} # else the names of runs are cut off
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
@@ -73,6 +75,11 @@ sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and m
 corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
 	python -m pipelines.corpora $(if $(filter undefined,$(origin TEXT)),,--text=$(call quoted,$(TEXT))) --jobs=$(call quoted,$(JOBS)) $(ARGS)
 
+leet: setup ## show the runs of Weights & Biases in the terminal, without an account
+	@test -d runs/wandb || { echo "expected runs/wandb, got none; run make repro" >&2; exit 1; }
+	@test -f $(LEET)/wandb-leet.json || { mkdir -p $(LEET); echo '$(LAYOUT)' >$(LEET)/wandb-leet.json; }
+	WANDB_CONFIG_DIR=$(abspath $(LEET)) wandb leet runs/wandb
+
 dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null
 
@@ -109,4 +116,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke torture test cluster lint sweep corpora dashboard bench phase-change onset-law extract report compare open
+.PHONY: help setup params repro smoke torture test cluster lint sweep corpora leet dashboard bench phase-change onset-law extract report compare open

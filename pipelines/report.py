@@ -13,14 +13,16 @@ from pathlib import Path
 import torch
 
 from pathsum.claims import registry
+from pathsum.claims.metrics import headline
 from pathsum.claims.preregistration import Preregistration
-from pathsum.config import TrackingConfig, load
+from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core.storage import read_records, read_value
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
+from pathsum.report.compare import MEASURED
 from pathsum.report.corpora import FILE, read_rows
 from pathsum.report.story import draw_all
-from pathsum.tracking.tracker import mirror, mirror_tables
+from pathsum.tracking.tracker import Run, mirror, mirror_tables, run_id, tags
 from pipelines.interrupts import workers
 from pipelines.lab import read_lab
 from pipelines.paths import (
@@ -58,17 +60,29 @@ if __name__ == "__main__":
             exported = read_lab(results)
             figures = draw_all(results, 0, 2) | others.result()
         write_report(results, claims, figures, REPORTS, registered, exported, read_rows(REPORTS / FILE))
-        tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
+        values = params()
+        tracking = load(TrackingConfig, section(values, "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
-        with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:
+        counts = headline(results, claims)
+        said = f"{counts['claims_reproduced']} of {len(claims)} claims reproduced"
+        made = Run(f"report: {said}", run_id("report", identity), "report", results.provenance)
+        with mirror(tracking, made, RUNS) as wandb:
             for name, figure in figures.items():
                 wandb.image(f"figures/{name}", REPORTS / "figures" / f"{name}.png", f"{figure.title}. {figure.caption}")
             wandb.page("report", REPORTS / "index.html")
+            wandb.summary(counts)
         mirror_tables(  # the tables of the report as a run of their own, because most new reports change none
-            tracking, "tables", f"tables-{identity}", "report", results.provenance, RUNS / "report",
-            (REPORTS / "tables").iterdir(), functools.partial(tables, results, claims),
+            tracking, Run(f"tables: {said}", run_id("tables", identity), "report", results.provenance), RUNS,
+            (REPORTS / "tables").iterdir(), functools.partial(tables, results, claims), counts,
         )  # fmt: skip
         for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
-            about, run = dataclasses.asdict(cell.summary), f"{cell.name}-circuits-{cell.summary.weights_hash[:16]}"
+            config = load(CellConfig, section(values, "cells", cell.name), f"cells.{cell.name}")
+            run = Run(
+                f"{cell.name} circuits", run_id(cell.name, "circuits", cell.summary.weights_hash[:16]), "circuits",
+                {**config.model_dump(), "weights_hash": cell.summary.weights_hash}, tags(cell.name, config.model),
+            )  # fmt: skip
+            judged = {f"judged/{measure}": getattr(cell.summary, measure) for measure in MEASURED}
+            judged["judged/met_claims"] = sum(cell.name in c.values and cell.name not in c.short for c in claims)
+            judged["judged/missed_claims"] = sum(cell.name in c.short for c in claims)
             files, rows = filter(Path.is_file, (CIRCUITS / cell.name).iterdir()), functools.partial(tables_of, cell)
-            mirror_tables(tracking, cell.name, run, "circuits", about, RUNS / "report", files, rows)
+            mirror_tables(tracking, run, RUNS, files, rows, judged)

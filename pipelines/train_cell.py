@@ -7,33 +7,38 @@ To train one model with two processes (the run has the same fingerprint):
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 
 from pathsum.config import CellConfig, TrackingConfig, load
-from pathsum.core.storage import write_json
+from pathsum.core.storage import read_lines, write_json
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut, Windows
-from pathsum.tracking.tracker import mirror
+from pathsum.probes.evaluation import Evaluation
+from pathsum.tracking.tracker import Run, mirror, result, run_id, tags
 from pathsum.training import ranks
 from pathsum.training.device import choose, describe
 from pathsum.training.loop import train
-from pathsum.training.store import CHECKPOINTS, adopt, fingerprint, finished, locked
+from pathsum.training.store import CHECKPOINTS, LOG, adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
 
 MOST_THREADS = 256  # with thousands, the system refuses to start threads, and torch ends without a message
 
 
-def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
+def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrides: Sequence[str] = ()) -> Path:
     """Train the model of configuration ``cell`` in the run store, unless its run is finished. Return the run's folder.
 
-    ``name`` is the name of the model in the progress bar and in tracking. If another process trains the same run, wait
-    for it. Of several processes started by torchrun, only the main one locks the run and writes.
+    ``cell_name`` and the ``overrides`` of an ad-hoc run name the model in the progress bar and in tracking. If another
+    process trains the same run, wait for it. Of several processes started by torchrun, only the main one locks the run
+    and writes.
     """
+    name = " ".join([cell_name, *overrides])
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
     data_hash = text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash
     identity = fingerprint(cell, data_hash, training_code())
@@ -54,10 +59,14 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:
             tracking = tracking.model_copy(update={"mode": "off"})
-        with mirror(tracking, name, f"{name}-{identity}", "train", cell.model_dump(), run) as wandb:
-            train(cell, text.header.d_vocab, text.header.tokenizer_hash, windows, run, wandb.log, name)
+        config = {**cell.model_dump(), "overrides": " ".join(overrides)}
+        about = Run(name, run_id(cell_name, *overrides, identity), "train", config, tags(cell_name, cell.model))
+        with mirror(tracking, about, RUNS) as wandb:
+            step = functools.partial(wandb.step, cell)
+            train(cell, text.header.d_vocab, text.header.tokenizer_hash, windows, run, wandb.log, name, step)
             if ranks.is_main():
-                wandb.checkpoint(name, max((run / CHECKPOINTS).iterdir()))
+                wandb.summary(result(read_lines(run / LOG, Evaluation)))
+                wandb.checkpoint(f"{cell_name}-{identity}", max((run / CHECKPOINTS).iterdir()))
     return run
 
 

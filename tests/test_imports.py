@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": {"config", "core"},
     "model": {"config", "core"},
     "records": {"core", "probes"},
-    "tracking": {"config", "probes"},
+    "tracking": {"config", "probes", "statistics"},
     "claims": {"config", "probes", "records"},
     "corpora": {"config", "data"},
     "ngrams": {"config", "core", "data", "records"},

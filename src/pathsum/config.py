@@ -343,6 +343,8 @@ class TrackingConfig(Frozen):
     project: Label
     group: Annotated[str, AfterValidator(_printable)]
     entity: Annotated[str, AfterValidator(_printable)]  # "" = the account's default
+    corpus: Annotated[str, AfterValidator(_printable)] = ""  # these two are part of each run's name, tags and config
+    profile: Annotated[str, AfterValidator(_printable)] = ""
 
     @field_validator("project", "entity")
     @classmethod

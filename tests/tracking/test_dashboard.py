@@ -15,10 +15,11 @@ from pathsum.claims.registry import judge_all
 from pathsum.figures.base import Figure
 from pathsum.report.build import tables, tables_of
 from pathsum.report.story import contents, draw_all, story
-from pathsum.tracking.tracker import metrics
+from pathsum.tracking.tracker import Mirror
 from pipelines.paths import ROOT
 from tests.report import synthetic
-from tests.tracking.found import FOUND
+from tests.tracking.found import FOUND, Recorded
+from tests.training.small import CELL
 
 pytest.importorskip("wandb_workspaces", reason="pip install 'pathsum[dashboard]'")
 dashboard = pytest.importorskip("pathsum.tracking.dashboard")
@@ -28,8 +29,12 @@ def test_every_line_is_a_logged_number_against_tokens() -> None:
     shown = [panel for section in dashboard.lines(2).values() for panel in section]
     assert {panel.x for panel in shown} == {"tokens"}
     drawn = {key for panel in shown for key in panel.y}
-    assert drawn <= set(metrics(FOUND))
-    assert {"in_context_loss_drop_nats", "layer0/best_previous_token", "layer1/best_prefix_matching"} <= drawn
+    mirror = Mirror(run := Recorded())
+    mirror.log(FOUND)
+    for share in (0.25, 0.5, 1):
+        mirror.step(CELL, round(share * CELL.train.tokens), 2.5, share)
+    assert drawn <= {key for values in run.logged for key in values}
+    assert {"in_context_loss_drop_nats", "layer0/previous_token", "layer1/prefix_matching"} <= drawn
 
 
 def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
@@ -61,9 +66,10 @@ def test_a_models_own_tables_have_the_reports_names() -> None:
 
 
 def test_workspace_and_report_are_built_without_a_network() -> None:
-    made = dashboard.workspace("someone", "pathsum", 2), dashboard.report("someone", "pathsum", 2)
+    made = (make("someone", "pathsum", 2, contents()) for make in (dashboard.workspace, dashboard.report))
     for spec in (json.dumps(m._to_model().spec.model_dump(by_alias=True, mode="json")) for m in made):
-        assert all(f'"name": "{part}.value.{key}"' in spec for part, key in (k.split(".") for k in dashboard.GROUPS))
+        for part, *key in (k.split(".") for k in dashboard.GROUPS):
+            assert f'"name": "{".".join([part, "value", *key])}"' in spec
         assert "in_context_loss_drop_nats" in spec
         assert "tables/claims" in spec
 

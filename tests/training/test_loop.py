@@ -24,7 +24,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.training import ranks
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, update
-from pathsum.training.optimizer import optimizers
+from pathsum.training.optimizer import optimizers, rate
 from pathsum.training.state import STATE
 from pipelines.paths import ROOT
 from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, RUN, TAUGHT, TRAIN, run, trained, windows
@@ -48,6 +48,19 @@ def test_two_runs_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Pa
     run(tmp_path / "c" / RUN, CellConfig(**{**CELL.model_dump(), "seed": 4}))
     assert contents(tmp_path / "a" / RUN) == contents(tmp_path / "b" / RUN)
     assert contents(tmp_path / "a" / RUN) != contents(tmp_path / "c" / RUN)
+
+
+def test_each_step_tells_tokens_loss_and_learning_rate_and_changes_no_weight(tmp_path: Path) -> None:
+    told: list[tuple[int, float, float]] = []
+    data = (windows(0), windows(1))
+    loop.train(CELL, D_VOCAB, "words", data, tmp_path / "a" / RUN, lambda _: None, "cell", lambda *s: told.append(s))
+    trained(tmp_path / "b" / RUN)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    steps = total_steps(CELL)
+    assert [tokens for tokens, _, _ in told] == [step * TRAIN.batch * MODEL.n_ctx for step in range(1, steps + 1)]
+    assert [share for _, _, share in told] == [rate(step, steps, TRAIN) for step in range(1, steps + 1)]
+    assert told[0][1] == pytest.approx(math.log(D_VOCAB), abs=0.5)
+    assert told[-1][1] < told[0][1]
 
 
 @pytest.mark.parametrize(("cell", "lessons"), [(CELL, 0), (TAUGHT, LESSONS)])

@@ -17,6 +17,7 @@ TITLE = "What zero, one and two layers of attention can do"
 GROUPS = (
     *(f"model.{key}" for key in ("n_layers", "n_heads", "d_head", "clamp", "embedding_std", "smeared_keys")),
     *(f"train.{key}" for key in ("shuffled", "tokens")),
+    *("corpus", "profile", "overrides"),  # overrides: of ad-hoc runs, which would otherwise join the grid's
 )
 Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # names of figures and of tables, by section of the report
 
@@ -24,7 +25,7 @@ Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # names of figures
 def lines(n_layers: int) -> dict[str, list[Any]]:
     """Return, by section, line plots of the metrics of training for models of up to ``n_layers`` layers."""
     heads = [
-        _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/best_{score}")
+        _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/{score}")
         for score in ("prefix_matching", "previous_token", "copying")
         for layer in range(n_layers)
     ]
@@ -33,7 +34,13 @@ def lines(n_layers: int) -> dict[str, list[Any]]:
         _line("Held-out loss (nats)", "val_loss_nats"),
         _line("Loss on the second copy of random tokens (nats)", "repeat_second_loss_nats"),
     ]
-    return {"In-context learning": losses, "Head scores": heads}
+    training = [
+        _line("Training loss (nats)", "train_loss_nats"),
+        _line("Learning rate of the attention weights", "lr_attention"),
+        _line("Learning rate of the embedding", "lr_embedding"),
+        _line("Speed (tokens per second)", "tokens_per_second"),
+    ]
+    return {"In-context learning": losses, "Head scores": heads, "Training": training}
 
 
 def findings(contents: Contents) -> dict[str, list[Any]]:

@@ -1,7 +1,8 @@
 """Log to Weights & Biases (W&B): copies of results that are also on disk. No stage reads from W&B.
 
 The x-axis is tokens seen and not W&B's step, so that a resumed run continues its curves. The environment variable
-``WANDB_MODE`` overrides every configured mode except ``off``.
+``WANDB_MODE`` overrides every configured mode except ``off``. Offline runs are folders of ``folder``/wandb, which
+`wandb leet` shows.
 """
 
 from __future__ import annotations
@@ -9,17 +10,47 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pathsum.config import TrackingConfig
+from pathsum.config import GRID_NAME, CellConfig, ModelConfig, TrackingConfig
 from pathsum.probes.evaluation import Evaluation
+from pathsum.statistics.phase_change import onset
 
 SETTINGS = ("MODE", "ENTITY", "PROJECT", "BASE_URL")  # environment variables WANDB_… that decide where a run is logged
 MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
+SCORES = ("prefix_matching", "previous_token", "copying")  # of heads, in evaluations
+POINTS = 200  # on each curve of training
+
+
+@dataclass(frozen=True)
+class Run:
+    """What tells a W&B run from others. W&B shows ``name`` with the corpus and the profile."""
+
+    name: str
+    id: str  # of the run; one with the same id is continued (online) or replaced (offline)
+    job: str  # train, circuits or report
+    config: Mapping[str, Any] = field(default_factory=dict)
+    tags: Sequence[str] = ()
+
+
+def run_id(*parts: str) -> str:
+    """Join ``parts`` to an id that W&B accepts. Only the last part, a hash, is never shortened."""
+    return "-".join([re.sub(r"[^\w.=,+-]+", "_", "-".join(parts[:-1]))[:80], parts[-1]])
+
+
+def tags(name: str, model: ModelConfig) -> tuple[str, ...]:
+    """Return the tags of a model: numbers of layers and heads, and whether it is a control."""
+    layers = f"{model.n_layers} layer{'' if model.n_layers == 1 else 's'}"
+    heads = (f"{model.n_heads} heads",) if model.n_layers else ()
+    return (layers, *heads, *(() if GRID_NAME.fullmatch(name) else ("control",)))
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
@@ -32,64 +63,80 @@ def metrics(evaluation: Evaluation) -> dict[str, float | int]:
         "repeat_first_loss_nats": evaluation.repeat_first_loss_nats,
         "repeat_second_loss_nats": evaluation.repeat_second_loss_nats,
     }
-    for score in ("prefix_matching", "previous_token", "copying"):
+    for score in SCORES:
         for layer, heads in enumerate(getattr(evaluation, score)):
-            flat[f"layer{layer}/best_{score}"] = max(heads)
+            flat[f"layer{layer}/{score}"] = max(heads)
     return flat
 
 
-@contextmanager
-def mirror(
-    config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path
-) -> Iterator[Mirror]:
-    """Open a W&B run during the block, and yield the ``Mirror`` that logs to it.
+def result(log: Sequence[Evaluation]) -> dict[str, float | int | None]:
+    """Return what training reached by its ``log``: tokens seen, the last losses (nats per token), the largest head
+    scores (None without heads) and the onset in tokens seen (docs/framework.md §6.3; None without one)."""
+    last, best = log[-1], [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
+    change = onset([e.tokens_seen for e in log], best) if len(log) > 1 else None
+    return {
+        "tokens_seen": last.tokens_seen,
+        "val_loss_nats": last.val_loss_nats,
+        "in_context_loss_drop_nats": last.in_context_loss_drop_nats,
+        "prefix_matching": best[-1] if last.prefix_matching else None,
+        "previous_token": max((s for layer in last.previous_token for s in layer), default=None),
+        "onset_tokens": change.tokens_seen if change else None,
+    }
 
-    ``name`` is the name that W&B shows, ``identity`` the id of the run, ``job`` its type, ``about`` its configuration,
-    and ``folder`` the place of local files. In mode ``online``, an earlier run with the same id is continued. In mode
-    ``off`` there is no run, and the mirror does nothing. An exception in the block marks the run as failed. Raises
-    ValueError if W&B cannot open the run, or if WANDB_MODE is not one of MODES.
+
+@contextmanager
+def mirror(config: TrackingConfig, about: Run, folder: Path) -> Iterator[Mirror]:
+    """Open the W&B run ``about`` during the block, and yield the ``Mirror`` that logs to it.
+
+    Local files are written to ``folder``/wandb. An earlier run with the same id is continued in mode ``online``, and
+    deleted at the end of an offline run, which repeats its evaluations. In mode ``off`` there is no run, and the mirror
+    does nothing. An exception in the block marks the run as failed. Raises ValueError if W&B cannot open the run, or if
+    WANDB_MODE is not one of MODES.
     """
     if config.mode == "off":
         yield Mirror(None)
         return
     with _log_without_tracebacks():
-        run = _opened(config, name, identity, job, about, folder)
+        run = _opened(config, about, folder)
         try:
             yield Mirror(run)
         except BaseException:
             run.finish(exit_code=1)
             raise
         run.finish()
+        for earlier in Path(folder, "wandb").glob(f"offline-run-????????_??????-{about.id}"):
+            if run.offline and earlier.name != Path(run.settings.sync_dir).name:
+                shutil.rmtree(earlier, ignore_errors=True)
 
 
 def mirror_tables(
     config: TrackingConfig,
-    name: str,
-    identity: str,
-    job: str,
-    about: Mapping[str, Any],
+    about: Run,
     folder: Path,
     files: Iterable[Path],
     tables: Callable[[], Mapping[str, Any]],
+    summary: Mapping[str, Any],
 ) -> None:
-    """Call ``tables``, and log the pandas tables that it returns by name to a W&B run, as "tables/<name>".
+    """Call ``tables``, and log the pandas tables that it returns by name to a W&B run, as "tables/<name>", with
+    ``summary`` as the run's summary.
 
-    Arguments up to ``folder`` are those of ``mirror``. Nothing is done in mode ``off``, or if the run was logged before
-    with the same tracking settings and the same ``files``, from which the tables are made. A file in
-    ``folder``/mirrored records this. Raises ValueError as ``mirror`` does.
+    Nothing is done in mode ``off``, or if the run was logged before with the same tracking settings, the same summary
+    and the same ``files``, from which the tables are made. A file in ``folder``/wandb/mirrored records this. Raises
+    ValueError as ``mirror`` does.
     """
     if config.mode == "off":
         return
-    digest = hashlib.sha256(repr((config, [os.environ.get(f"WANDB_{name}") for name in SETTINGS])).encode())
+    digest = hashlib.sha256(repr((config, [os.environ.get(f"WANDB_{name}") for name in SETTINGS], summary)).encode())
     for path in sorted(files):
         digest.update(path.name.encode() + path.read_bytes())
-    content, logged = digest.hexdigest().encode(), folder / "mirrored" / identity
+    content, logged = digest.hexdigest().encode(), folder / "wandb" / "mirrored" / about.id
     if logged.is_file() and logged.read_bytes() == content:
         return
-    with mirror(config, name, identity, job, about, folder) as wandb:
+    with mirror(config, about, folder) as wandb:
         for table, rows in tables().items():
             wandb.table(f"tables/{table}", rows)
-    logged.parent.mkdir(exist_ok=True)
+        wandb.summary(summary)
+    logged.parent.mkdir(parents=True, exist_ok=True)
     logged.write_bytes(content)
 
 
@@ -104,7 +151,7 @@ def _log_without_tracebacks() -> Iterator[None]:
         logging.raiseExceptions = before
 
 
-def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path) -> Any:
+def _opened(config: TrackingConfig, about: Run, folder: Path) -> Any:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
     if not os.environ.get("HOME") and not os.environ.get("XDG_CACHE_HOME"):  # W&B would complain about its cache
@@ -118,20 +165,27 @@ def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: M
     if mode not in MODES:
         raise ValueError(f"WANDB_MODE: expected one of {', '.join(MODES)}, got {mode!r}; set one of them or none")
     folder.mkdir(parents=True, exist_ok=True)
+    origin = {key: value for key in ("corpus", "profile") if (value := getattr(config, key))}
     try:
         run = wandb.init(
             mode=mode,  # type: ignore[arg-type]
             project=config.project,
             entity=config.entity or None,
             group=config.group,
-            name=name,
-            id=identity,
+            name=" ".join([about.name, *origin.values()])[:128],
+            id=about.id,
             resume="allow" if mode == "online" else None,
-            job_type=job,
-            config=dict(about),
+            job_type=about.job,
+            config={**about.config, **origin},
+            tags=[tag[:64] for tag in (*about.tags, *origin.values())],
             dir=str(folder),
             settings=wandb.Settings(
-                console="off", x_disable_stats=True, x_disable_meta=True, x_save_requirements=False, disable_git=True
+                console="off",
+                x_disable_stats=True,
+                x_disable_meta=True,
+                x_save_requirements=False,
+                disable_git=True,
+                symlink=False,
             ),
         )
     except wandb.Error as error:
@@ -147,11 +201,42 @@ class Mirror:
 
     def __init__(self, run: Any) -> None:
         self._run = run
+        self._losses: list[float] = []
+        self._point = 0  # number of the last point on the curves
+        self._since: tuple[int, float] | None = None  # tokens and time from which the speed is measured
 
     def log(self, evaluation: Evaluation) -> None:
         """Log one evaluation of training."""
         if self._run is not None:
             self._run.log(metrics(evaluation))
+            self._since = None
+
+    def step(self, cell: CellConfig, tokens: int, loss_nats: float, share: float) -> None:
+        """Take in one training step of ``cell``, after which ``tokens`` were seen. ``share`` is the learning rate as a
+        share of its peak. At POINTS points, log the mean loss since the last one, learning rates and tokens per
+        second. The time of evaluations does not count."""
+        if self._run is None:
+            return
+        now = time.monotonic()
+        self._losses.append(loss_nats)
+        if self._since is None:
+            self._since = tokens, now
+        point = tokens * POINTS // cell.train.tokens
+        if point == self._point:
+            return
+        curves = {"tokens": tokens, "train_loss_nats": sum(self._losses) / len(self._losses)}
+        for rate in ("lr_embedding", *(("lr_attention",) if cell.model.n_layers else ())):
+            curves[rate] = share * getattr(cell.train, rate)
+        seen, seconds = tokens - self._since[0], now - self._since[1]
+        if seen > 0 and seconds > 0:
+            curves["tokens_per_second"] = seen / seconds
+        self._run.log(curves)
+        self._losses, self._point, self._since = [], point, (tokens, now)
+
+    def summary(self, values: Mapping[str, Any]) -> None:
+        """Write ``values`` to the summary of the run."""
+        if self._run is not None:
+            self._run.summary.update(dict(values))
 
     def table(self, name: str, frame: Any) -> None:
         """Log a pandas table as ``name``. Missing values become None."""

@@ -71,16 +71,19 @@ def train(
     run: Path,
     log: Callable[[Evaluation], None],
     title: str,
+    log_step: Callable[[int, float, float], None] = lambda *_: None,
 ) -> None:
     """Train the model with the configuration ``cell``, from the last state in ``run`` if there is one.
 
     ``windows`` are the training windows and the held-out windows. ``run`` is the folder to which all files are written.
     ``log`` is called with each evaluation after it is on disk. In a resumed run, it is first called with all earlier
-    evaluations. ``title`` names the model in the progress bar and in errors. Several processes (``ranks``) may train
-    one model; only the main one evaluates and writes. A finished run is left as it is, and ``log`` is not called; if
-    one of its files has changed, it is trained again. Raises TrainingDiverged if the loss is not finite; the last
-    finite state is kept. Raises ValueError if the number of processes does not divide the batch size or if there is no
-    GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for checkpoints.
+    evaluations. ``title`` names the model in the progress bar and in errors. ``log_step`` is called after each step
+    with the tokens seen, the loss of its batch (nats per token) and the learning rate as a share of its peak. Several
+    processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as it is,
+    and ``log`` is not called; if one of its files has changed, it is trained again. Raises TrainingDiverged if the loss
+    is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide the batch
+    size or if there is no GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for
+    checkpoints.
     """
     train_windows, val_windows = windows
     if finished(run):
@@ -147,7 +150,7 @@ def train(
     ) as bar:  # fmt: skip
         while step < steps:
             step += 1
-            set_rate(opts, rate(step, steps, cell.train))
+            set_rate(opts, of_peak := rate(step, steps, cell.train))
             source, at = (
                 (curriculum_windows, step) if step <= curriculum_steps else (train_windows, step - curriculum_steps)
             )
@@ -159,6 +162,7 @@ def train(
             _require_finite(loss, (step - 1) * tokens_per_step, title, run)
             bar.update(tokens_per_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+            log_step(step * tokens_per_step, loss, of_peak)
             if step in evaluations:
                 record()
                 saved_at = time.monotonic()

@@ -1,11 +1,10 @@
-"""The table that `make repro` prints: one line per finished model, with its results and an estimate of the time
-left."""
+"""The tables that `make repro` and sweeps print: one line per model, with its results."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +36,22 @@ class Progress:
         return heading + row(entries)
 
 
-def row(entries: Iterable[str]) -> str:
+def sweep_table(jobs: Sequence[tuple[Sequence[str], Mapping[str, Any] | None]]) -> str:
+    """Return the table of a sweep: for each job the overrides in which it differs from others, and its results. Without
+    results, it says "failed"."""
+    shared = set.intersection(*(set(overrides) for overrides, _ in jobs)) if len(jobs) > 1 else set()
+    named = [" ".join(o for o in overrides if o not in shared) for overrides, _ in jobs]
+    columns = ("tokens", "loss (nats)", "prefix matching", "phase change at")
+    widths = [max(map(len, ("overrides", *named))), *(WIDTHS[column] for column in columns)]
+    lines = [("overrides", *columns)]
+    for name, (_, found) in zip(named, jobs, strict=True):
+        lines.append((name, *(findings(found) if found else ("failed", "", "", ""))))
+    return "\n".join(row(line, widths) for line in lines)
+
+
+def row(entries: Iterable[str], widths: Collection[int] = WIDTHS.values()) -> str:
     """Return a line of the table: the model's name left-aligned, all other entries right-aligned."""
-    name, *numbers = zip(entries, WIDTHS.values(), strict=True)
+    name, *numbers = zip(entries, widths, strict=True)
     return f"{name[0]:{name[1]}}" + "".join(f"{entry:>{width}}" for entry, width in numbers)
 
 
@@ -50,9 +62,13 @@ def _work(cell: Mapping[str, Any]) -> float:
 
 def _findings(summary: Path) -> list[str]:
     try:
-        found = json.loads(summary.read_text())
+        return findings(json.loads(summary.read_text()))
     except (OSError, ValueError):
         return []
+
+
+def findings(found: Mapping[str, Any]) -> list[str]:
+    """Return tokens, loss, prefix matching and onset of a model, as text."""
     onset = found["onset_tokens"]
     matching = found["prefix_matching"]
     return [

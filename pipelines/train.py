@@ -4,7 +4,8 @@ python -m pipelines.train model.n_layers=1 seed=3
 python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
 python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
 
-If a model of a sweep fails, the others are still trained, and the exit code is not 0. Several processes can train one
+If a model of a sweep fails, the others are still trained, and the exit code is not 0. A sweep ends with a table of its
+models. Several processes can train one
 model, on one host or on several hosts that share the folder:
 
 torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
@@ -36,6 +37,7 @@ from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED, PARENT
 from pipelines.paths import ROOT, TOKENS, params, stage
 from pipelines.repro import require_limits, wait_for_tokens
+from pipelines.sweeps import Sweep, note, told
 from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
@@ -146,8 +148,16 @@ def require_ranks() -> None:
         )
 
 
-def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
-    """Train one model. ``typed`` are the overrides of the command line; ``sweep`` is true for --multirun."""
+def naming(typed: Sequence[str]) -> list[str]:
+    """Return the overrides of the command line (``typed``) that the names of a model and its profile do not tell."""
+    told = ("model.n_layers", "model.n_heads", "seed", "profile", "corpus", "tracking", "tracking.")
+    keys = {override: override.lstrip("+").partition("=")[0] for override in typed}
+    return [override for override, key in keys.items() if key not in told and not key.startswith("tracking.")]
+
+
+def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> Path:
+    """Train one model, and return the folder of its run. ``typed`` are the overrides of the command line; ``sweep`` is
+    true for --multirun."""
     with stage(threads=0):
         set_threads()
         if sweep and ranks.world_size() > 1:
@@ -163,18 +173,25 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
+        title = " ".join([name, *(overrides := naming(typed))])
         if ends_in_warmup(cell.model_dump()) and ranks.is_main():
-            print(LONG_WARMUP.format(name), file=sys.stderr)
-        folder = run_cell(name, cell, tracking)
+            print(LONG_WARMUP.format(title), file=sys.stderr)
+        folder = run_cell(name, cell, tracking, overrides)
         if ranks.is_main():
-            print(f"{name}: {folder}")
+            print(f"{title}: {folder}")
+        return folder
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(config: DictConfig) -> None:
-    typed, sweep = HydraConfig.get().overrides.task, HydraConfig.get().mode == RunMode.MULTIRUN
+    job = HydraConfig.get()
+    typed, sweep = list(job.overrides.task), job.mode == RunMode.MULTIRUN
     try:
-        run(config, typed, sweep)
+        if sweep:
+            note(Path(job.runtime.output_dir), job.job.num, typed)
+        folder = run(config, typed, sweep)
+        if sweep:
+            note(Path(job.runtime.output_dir), job.job.num, typed, folder)
     except SystemExit as stopped:
         if not sweep or stopped.code == INTERRUPTED:
             raise
@@ -192,4 +209,8 @@ if __name__ == "__main__":
             require_effect(sys.argv[1:])
             if not ranks.is_main():
                 sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
-            main()
+            try:
+                main()
+            finally:
+                if Sweep.folder:
+                    print(told(Sweep.folder, params().get("corpus") or {}))

@@ -74,7 +74,8 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     load_corpus(values["corpus"])
     load(TokenizerConfig, values["tokenizer"], "tokenizer")
     load(ExtractConfig, values["extract"], "extract")
-    load(TrackingConfig, values["tracking"], "tracking")
+    tracking = load(TrackingConfig, values["tracking"], "tracking")
+    assert (tracking.corpus, tracking.profile) == (values["corpus"]["name"], profile)
     load(CalibrateConfig, values["calibrate"], "calibrate")
     for name, model in values["synthetic_models"].items():
         load(SyntheticModelConfig, model, f"synthetic_models.{name}")
@@ -440,7 +441,7 @@ def test_training_that_ends_in_its_warm_up_is_told(
         monkeypatch.setattr(train, name, lambda *_: Path("runs"))
     train.run(config, typed, sweep=False)
     said = capsys.readouterr()
-    assert said.out == "L2H4S2: runs\n"
+    assert said.out == f"L2H4S2 {' '.join(typed)}: runs\n"
     assert ("train.warmup_steps: expected fewer steps than training has" in said.err) == told
 
 

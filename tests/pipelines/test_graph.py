@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from pathsum.config import CellConfig, load
+from pathsum.core.storage import read_lines
+from pathsum.probes.evaluation import Evaluation
+from pathsum.report.compare import MEASURED
+from pathsum.tracking.tracker import result
 from pipelines.extract import require_model
 from pipelines.paths import SO_FAR, params
 from pipelines.results import read_results
@@ -47,6 +51,50 @@ def test_the_metrics_have_what_a_script_needs(graph: Path) -> None:
         metrics, sort_keys=True, indent=2, ensure_ascii=False
     ) + "\n"
     assert metrics["provenance"]["trained_on"].startswith(metrics["provenance"]["machine"])
+
+
+def test_the_headline_is_the_metric_and_all_numbers_are_an_output(graph: Path) -> None:
+    shown = json.loads(sh(graph, "dvc", "metrics", "show", "--json"))[""]["data"]
+    assert list(shown) == ["reports/headline.json"]
+    headline = shown["reports/headline.json"]["data"]
+    metrics = json.loads((graph / "reports" / "metrics.json").read_text())
+    assert headline["loss_2_layers_nats_per_token"] == metrics["cells"]["L2H2S0"]["val_loss_nats"]
+    verdicts = [claim["verdict"] for claim in metrics["claims"].values()]
+    assert headline["claims_not_reproduced"] == verdicts.count("not")
+    assert len(headline) <= 14
+    verify = locked(graph)["verify"]
+    assert {"reports/metrics.json", "reports/headline.json"} <= {out["path"] for out in verify["outs"]}
+
+
+def test_wandb_has_one_folder_of_runs_that_tell_themselves_apart(graph: Path) -> None:
+    folders = list((graph / "runs" / "wandb").glob("offline-run-*"))
+    found = [json.loads(sh(graph, "wandb", "leet", "inspect", "--summary", "--json", str(f))) for f in folders]
+    runs = {run["name"]: run for run in found}
+    models = [*CELLS, *CONTROLS]
+    circuits = [f"{name} circuits" for name in models]
+    verdicts = json.loads((graph / "reports" / "metrics.json").read_text())
+    claims = json.loads((graph / "data" / "claims.json").read_text())
+    reproduced = [claim["verdict"] for claim in verdicts["claims"].values()].count("reproduced")
+    said = f"{reproduced} of {len(verdicts['claims'])} claims reproduced"
+    names = [f"{name} python smoke" for name in (*models, *circuits, f"report: {said}", f"tables: {said}")]
+    assert sorted(run["name"] for run in found) == sorted(names)
+    assert set(runs["smeared python smoke"]["tags"]) == {"1 layer", "2 heads", "control", "python", "smoke"}
+    for name in CELLS:
+        log = read_lines(graph / "models" / name / "log.jsonl", Evaluation)
+        training, records = (runs[f"{title} python smoke"] for title in (name, f"{name} circuits"))
+        last = {key: value for key, value in result(log).items() if value is not None}
+        assert last.items() <= training["summary"].items()
+        values = {key: value for key, value in verdicts["cells"][name].items() if value is not None and key in MEASURED}
+        measured = {f"judged/{key}": value for key, value in values.items()}
+        met, missed = (records["summary"][f"judged/{key}_claims"] for key in ("met", "missed"))
+        assert met + missed > 0
+        assert met == sum(name in c["values"] and name not in c["short"] for c in claims.values())
+        assert {key: records["summary"][key] for key in measured} == pytest.approx(measured, rel=1e-5)
+        assert {"train_loss_nats", "lr_embedding", "tokens_per_second"} <= set(training["summary"])
+        assert training["config"]["model"] == records["config"]["model"]
+        assert training["tags"] == records["tags"]
+    headline = json.loads((graph / "reports" / "headline.json").read_text())
+    assert headline.items() <= runs[f"report: {said} python smoke"]["summary"].items()
 
 
 def test_the_report_is_one_file_that_asks_for_nothing(graph: Path) -> None:

@@ -7,21 +7,25 @@ import errno
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from pathsum.core.locks import held
-from pipelines import repro
+from pathsum.core.storage import json_lines
+from pipelines import repro, sweeps
 from pipelines.paths import ROOT, SO_FAR, stage
 from pipelines.progress import Progress
 from tests.commands import command
 from tests.permissions import ordinary_user
+from tests.tracking.found import FOUND
 
 
 @pytest.fixture
@@ -134,6 +138,29 @@ def test_a_finished_model_has_a_line_with_its_findings_and_the_time_left(
     assert line.split() == ["one", "3.0", "M", "2.346", "0.71", "0.8", "M", "2", "min"]
     assert len(heading) == len(line)
     assert progress.line("other", tmp_path / "absent", failed=True).split() == ["other", "failed", "–"]
+
+
+def test_the_table_of_a_sweep_has_what_differs_and_names_the_model_with_the_lowest_loss(tmp_path: Path) -> None:
+    told = {5e5: replace(FOUND, tokens_seen=3_000_000, val_loss_nats=2.5), 9e5: replace(FOUND, val_loss_nats=2.25)}
+    for number, (tokens, evaluation) in enumerate(told.items()):
+        run = tmp_path / f"run{number}"
+        (run / "checkpoints").mkdir(parents=True)
+        (run / "checkpoints" / "00000007.safetensors").touch()
+        (run / "log.jsonl").write_bytes(
+            json_lines([replace(evaluation, prefix_matching=[[0.0]], tokens_seen=0), evaluation])
+        )
+        sweeps.note(tmp_path / "jobs" / str(number), number, ["seed=3", f"train.tokens={tokens:.0f}"], run)
+    sweeps.note(tmp_path / "jobs" / "2", 2, ["seed=3", "train.tokens=0"])
+    heading, *lines, _, command = sweeps.told(tmp_path / "jobs", {"paths": ["my texts/*.txt"]}).splitlines()
+    assert heading.split("  ")[0] == "overrides"
+    assert [line.split() for line in lines] == [
+        ["train.tokens=500000", "3.0", "M", "2.500", "0.60", "1.5", "M"],
+        ["train.tokens=900000", "91", "2.250", "0.60", "46"],
+        ["train.tokens=0", "failed"],
+    ]
+    assert len({len(line.rstrip()) for line in (heading, *lines[:2])}) == 1
+    assert shlex.split(command)[:3] == ["make", "extract", f"WEIGHTS={tmp_path}/run1/checkpoints/00000007.safetensors"]
+    assert "TEXT='my texts/*.txt' ARGS=--out=imported/run1" in command
 
 
 def test_one_cell_alone_has_the_whole_machine(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,10 +362,11 @@ import sys
 import torch
 from pathsum.config import TrackingConfig
 from pathsum.training.optimizer import Muon
-from pathsum.tracking.tracker import mirror
+from pathsum.tracking.tracker import Run, mirror
 from pipelines.paths import Path, stage
 weight = torch.nn.Parameter(torch.eye(2)[None])
-with stage(0), mirror(TrackingConfig(mode="offline", project="p", group="g", entity=""), "a", "a", "t", {}, Path.cwd()):
+config = TrackingConfig(mode="offline", project="p", group="g", entity="")
+with stage(0), mirror(config, Run("a", "a", "t"), Path.cwd()):
     for optimizer in (torch.optim.AdamW([weight], fused=True), Muon([weight], 0.1, 0.9, 0.0)):
         weight.sum().backward()
         optimizer.step()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None
     out = sh(workspace, sys.executable, "-m", "pipelines.train", "--multirun", *sweep)
     after = stored(workspace)
     assert len(after - before) == 1, out  # L2H1: L0 and L2H2 were there
+    _, *table, advice, command = out[out.index("overrides  ") :].splitlines()[:7]
+    assert [line.split()[:2] for line in table] == [
+        [f"model.n_layers={n}", f"model.n_heads={h}"] for n in (0, 2) for h in (2, 1)
+    ]
+    assert advice == "To analyze the model with the lowest loss, on any TEXT:"
+    given = dict(word.split("=", 1) for word in shlex.split(command)[2:])
+    arguments = [f"--{name}={given[name.upper()]}" for name in ("weights", "tokenizer", "text")]
+    analyzed = sh(workspace, sys.executable, "-m", "pipelines.extract_imported", *arguments, given["ARGS"])
+    assert f"{given['ARGS'].removeprefix('--out=')}: summary.json" in analyzed
     commit(workspace)
     out = sh(workspace, "dvc", "exp", "run", "-S", "sweep.n_heads=[2,1]", "train")
     assert {s for s in started(out) if s.startswith("train@")} == {"train@L1H1S0", "train@L2H1S0"}
@@ -70,8 +80,21 @@ def test_a_launcher_runs_models_side_by_side_and_a_failing_one_stops_no_other(
     assert "model.d_head=15" in done.stderr, done.stderr[-2000:]
     assert "rotary positions need an even d_head, got 15" in done.stderr
     new = [p for p in (workspace / "runs").iterdir() if p.name not in before and p.name != "hydra"]
+    table = done.stdout[done.stdout.index("overrides") :].splitlines()
+    assert [line.split()[:2] for line in table[1:3]] == [["model.d_head=15", "failed"], ["model.d_head=16", "20,480"]]
     logs = [(p / "log.jsonl").read_text().splitlines()[-1] for p in new if (p / "log.jsonl").exists()]
     assert [seen for line in logs if (seen := json.loads(line)["tokens_seen"])] == [TOKENS]  # the other only began
+
+
+def test_an_ad_hoc_run_is_named_by_its_overrides(workspace: Path) -> None:
+    launch = (sys.executable, "-m", "pipelines.train", "tracking=wandb", "model.n_layers=1", "train.momentum=0.9")
+    out = sh(workspace, *launch)
+    (log,) = (workspace / "runs" / "wandb").glob("offline-run-*-L1H2S0-train.momentum=0.9-*")
+    run = json.loads(sh(workspace, "wandb", "leet", "inspect", "--summary", "--json", str(log)))
+    assert run["name"] == "L1H2S0 train.momentum=0.9 python smoke"
+    assert run["config"]["overrides"] == "train.momentum=0.9"
+    assert "L1H2S0 train.momentum=0.9:  " in out  # the progress bar
+    assert "L1H2S0 train.momentum=0.9: runs/" in out
 
 
 def test_the_slurm_launcher_composes(workspace: Path) -> None:
@@ -84,7 +107,7 @@ def test_the_slurm_launcher_composes(workspace: Path) -> None:
 
 
 def test_dvc_shows_metrics_params_and_plots(workspace: Path) -> None:
-    assert "L0S0" in sh(workspace, "dvc", "metrics", "show", "--json")
+    assert "loss_2_layers_nats_per_token" in sh(workspace, "dvc", "metrics", "show")
     assert "train.tokens" in sh(workspace, "dvc", "exp", "show", "--csv")
 
 

@@ -20,9 +20,11 @@ from pathsum.extraction import (
 )
 from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import TrainedModel, trace_trained
+from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.sufficiency import HEADS, Kept
 from pathsum.statistics.rotation import random_rotation
 from tests.random_models import HOW, LOG, cell_of, evidence, random_model, seated
 
@@ -39,24 +41,82 @@ def trained(model: Transformer) -> TrainedModel:
     return trace_trained(model, cell_of(model), [log_of(PREVIOUS, INDUCTION)], evidence(), HOW)
 
 
-def test_the_seated_circuit_suffices_and_no_other_head_does() -> None:
+def test_the_seated_circuit_suffices_and_nothing_does_without_its_previous_token_head() -> None:
     rows = sufficiency.tables(trained(seated(PREVIOUS, INDUCTION)), evidence(), HOW)["sufficiency"]
-    assert [r.kept for r in rows] == ["another head", "another head", "circuit", "nothing"]
-    circuit = rows[2]
-    assert (circuit.layer, circuit.head, circuit.early_head) == (1, INDUCTION, PREVIOUS)
-    assert circuit.matching_share == pytest.approx(1, abs=0.01)
-    assert circuit.gain_share == pytest.approx(1, abs=0.02)
+    left = {Kept(r.kept): r for r in rows}
+    assert list(left) == list(Kept)
+    assert {(r.layer, r.head, r.windows) for r in rows} == {(1, INDUCTION, sufficiency.WINDOWS)}
+    assert left[Kept.KEY].heads == left[Kept.MINIMAL].heads == "L0H2"
+    for kept in (Kept.MODEL, Kept.CIRCUIT, Kept.NO_TWO_BACK, Kept.KEY, Kept.KEYS, Kept.PREFERENCE, Kept.MINIMAL):
+        assert left[kept].matching_share == pytest.approx(1, abs=0.01)
+    for kept in (Kept.NO_PREVIOUS, Kept.OTHERS, Kept.NO_KEYS, Kept.NEITHER, Kept.ANOTHER, Kept.NOTHING):
+        assert left[kept].matching_share < 0.2
+    assert left[Kept.CIRCUIT].gain_share == pytest.approx(1, abs=0.02)
+    assert left[Kept.OTHERS].gain_high is not None
+    assert left[Kept.OTHERS].gain_high < 0.3
     for r in rows:
         assert r.matching_low <= r.matching_share <= r.matching_high
-        if r is not circuit:
-            assert r.matching_share < 0.2
-            assert r.gain_high < 0.3
+        assert (r.repeat_gain_nats is None) == (r.kept not in HEADS)
+        assert (r.loss_drop_nats is None) == (r.kept not in sufficiency.ON_TEXT)
+
+
+def first_layer(kept: Kept, *heads: int) -> sufficiency.Trial:
+    return sufficiency.Trial(kept, tuple((0, h) for h in heads))
+
+
+@pytest.mark.parametrize("norm", ["none", "rms", "layer"])
+def test_a_circuit_of_all_heads_is_the_model(norm: str) -> None:
+    """Identity in float64, with responding norms: nothing is resampled, and all logits and patterns stay."""
+    clean = Run(random_model(7, norm=norm), evidence().windows[:, :-1])
+    readers = [sufficiency.Reader(clean, (1, h)) for h in range(3)]
+    run = sufficiency.keep_heads(readers, first_layer(Kept.CIRCUIT, 0, 1, 2))
+    torch.testing.assert_close(run.logits(), clean.logits(), rtol=1e-12, atol=1e-12)
+    for late, reader in enumerate(readers):
+        torch.testing.assert_close(run.patterns[1][late], clean.pattern(reader.late), rtol=1e-12, atol=1e-12)
+
+
+def test_a_head_that_is_not_kept_is_that_of_another_window_everywhere() -> None:
+    """The induction head reads the streams by hand, at their own norm scale, and so does the unembedding."""
+    model = random_model(7, norm="rms", positions="relative")
+    clean = Run(model, evidence().windows[:, :-1])
+    kept, others = clean.output((0, 1)), clean.output((0, 0)) + clean.output((0, 2))
+    run = sufficiency.keep_heads([sufficiency.Reader(clean, (1, 2))], first_layer(Kept.CIRCUIT, 1))
+    parts = {}
+    for side, shift in sufficiency.SHIFTS.items():
+        read = model.normalise(clean.streams[0] + kept + others.roll(shift, 0))[0]
+        parts[side] = model.attention(1).queries_keys_values(read)["QKV".index(side)]
+    pattern = model.attention(1).pattern(parts["Q"], parts["K"])[:, 2]
+    torch.testing.assert_close(run.patterns[1][2], pattern, rtol=1e-12, atol=1e-12)
+    late = pattern @ parts["V"][:, 2] @ model.attention(1).W_O[2].mT
+    resampled = others + clean.output((1, 0)) + clean.output((1, 1))
+    x = clean.streams[0] + kept + late + resampled.roll(1, 0)
+    torch.testing.assert_close(run.read, model.normalise(x)[0], rtol=1e-12, atol=1e-12)
+
+
+def test_a_path_at_the_frozen_scale_is_path_patching() -> None:
+    """The kept key edge equals ``patch_edges`` on all other reads; a scale that responds differs."""
+    clean = Run(random_model(7, norm="rms", positions="relative"), evidence().windows[:, :-1])
+    first, late, early = [(0, h) for h in range(3)], (1, 2), (0, 1)
+    edges = {(side, h): clean.output(h).roll(sufficiency.SHIFTS[side], 0) for side in "QK" for h in first}
+    edges["K", early] = clean.output(early)
+    edges["K", first[0]] = edges["K", first[0]] + clean.streams[0].roll(1, 0) - clean.streams[0]
+    expected = clean.patch_edges(late, edges).replaced[late].pattern
+    reader = sufficiency.Reader(clean, late)
+    frozen, own = (reader.pattern((sufficiency.EMBEDDING,), (early,), frozen) for frozen in (True, False))
+    torch.testing.assert_close(frozen, expected, rtol=1e-12, atol=1e-12)
+    assert (own - expected).abs().max() > 1e-3
+
+
+def test_a_model_of_one_head_per_layer_has_no_sets_of_other_heads() -> None:
+    roles = Roles((1, 0), ((0, 0),), ())
+    kept = [t.kept for t in sufficiency.trials(roles, (0, 0), [(0, 0)])]
+    assert kept == [k for k in Kept if k not in (Kept.NO_TWO_BACK, Kept.NEITHER, Kept.ANOTHER)]
 
 
 def test_the_fewest_windows_leave_no_window_its_own_queries_and_keys() -> None:
     least = BOUNDS["ExtractConfig"]["repeated_windows"].least
-    for shifts in (sufficiency.SHIFTS, suffixes.SHIFTS):
-        assert {shift % least for shift in (0, *shifts.values())} == {0, *shifts.values()}
+    for shifts, windows in ((sufficiency.SHIFTS, sufficiency.FEWEST), (suffixes.SHIFTS, least)):
+        assert {shift % windows for shift in (0, *shifts.values())} == {0, *shifts.values()}
 
 
 def test_without_an_induction_head_past_the_first_layer_there_is_no_circuit() -> None:

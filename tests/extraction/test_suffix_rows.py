@@ -17,6 +17,7 @@ from pathsum.extraction.roles import Roles
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, cuts, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.sufficiency import Kept
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
 from tests import handmade
 from tests.random_models import HOW as FEW
@@ -170,20 +171,24 @@ def test_heads_that_share_a_job_are_cut_together() -> None:
     assert cuts(roles, [(0, 0), (0, 1), (0, 2)])["previous token → queries"] == (("Q", (0, 0)), ("Q", (0, 2)))
 
 
-def alone(current: float, previous: float) -> dict[str, list[float]]:
-    """Return the share of prefix matching that is left with the key edge alone, by the edge that is kept."""
-    last = dataclasses.replace(evaluation(2, 3), prefix_matching=[[0.0] * 3, [0.9, 0.1, 0.1]])
+def left(current: float, previous: float) -> dict[Kept, float]:
+    """Return the share of prefix matching that is left, by what is kept."""
+    last = dataclasses.replace(evaluation(2, 3), prefix_matching=[[0.0] * 3, [0.9, 0.0, 0.0]])
     shown = dataclasses.replace(matcher(current, previous), log=[last])
-    rows = sufficiency.tables(shown, evidence(), HOW)["sufficiency"]
-    return {kept: [r.matching_share for r in rows if r.kept == kept] for kept in {r.kept for r in rows}}
+    return {Kept(r.kept): r.matching_share for r in sufficiency.tables(shown, evidence(), HOW)["sufficiency"]}
 
 
-def test_the_key_edge_does_not_suffice_where_only_the_previous_tokens_are_compared() -> None:
-    """If queries and keys were resampled from one window, they would match each other whichever edge is kept."""
-    left = alone(0.0, 30.0)
-    assert set(left) == {sufficiency.CIRCUIT, sufficiency.OTHER, sufficiency.NOTHING}
-    assert max(max(shares) for shares in left.values()) < 0.3
-    assert alone(30.0, 0.0)[sufficiency.CIRCUIT][0] > 0.9
+def test_the_circuit_suffices_for_either_matcher_and_the_minimal_circuit_for_one_token_alone() -> None:
+    """If queries and keys were resampled from one window, they would match each other whatever is kept."""
+    one, two = left(30.0, 0.0), left(0.0, 30.0)
+    for shares in (one, two):
+        assert shares[Kept.CIRCUIT] == pytest.approx(1, abs=1e-5)
+        assert shares[Kept.PREFERENCE] == pytest.approx(1, abs=1e-5)
+        assert max(shares[k] for k in (Kept.NO_PREVIOUS, Kept.NEITHER, Kept.ANOTHER, Kept.NOTHING)) < 0.3
+    assert min(one[k] for k in (Kept.MINIMAL, Kept.KEY, Kept.KEYS, Kept.NO_TWO_BACK)) > 0.9
+    assert max(two[k] for k in (Kept.MINIMAL, Kept.KEY, Kept.KEYS, Kept.NO_TWO_BACK)) < 0.3
+    assert one[Kept.NO_KEYS] < 0.3
+    assert two[Kept.NO_KEYS] == pytest.approx(1, abs=1e-5)  # this head compares previous tokens only
 
 
 def test_what_is_left_without_an_edge_is_a_share_with_the_error_of_both_means() -> None:

@@ -18,6 +18,7 @@ from pathsum.records.bigrams import BigramRow
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.copying import CopyingRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.formation import ChangePointRow, FormationRow
@@ -32,7 +33,7 @@ from pathsum.records.score_paths import MatchingRow, ScorePathRow
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
-from pathsum.records.sufficiency import SufficiencyRow
+from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
 from pathsum.records.summary import CellSummary
 from pathsum.records.terms import TermRow
@@ -234,6 +235,11 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
                 ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7, 1e-14 if n_layers > 1 else None)
                 for e in log
             ],
+            copying=[
+                CopyingRow(h.layer, h.head, x, x - 0.1, x + 0.1, 0.1, 0.02, 0.01, 0.03, 64)
+                for h in heads
+                for x in (0.5 * h.copies,)
+            ],
             **_weights_side(heads, rng),
             **_behaviour(n_layers, heads, log),
             **_formation(n_layers, log, works),
@@ -302,13 +308,17 @@ def _how_induction_works(
             at.step, at.tokens_seen, ablated, head, 1, method, 0.5, *three, *behind, 4.0, *three, 12
         )  # fmt: skip
 
-    def left(kept: str, early: int | None, x: float) -> SufficiencyRow:
-        return SufficiencyRow(kept, early, 1, 0, x, x, x - 0.1, x + 0.1, 4 * x, x, x - 0.1, x + 0.1, 12)
+    def left(kept: Kept, names: str, x: float) -> SufficiencyRow:
+        three = (x, x - 0.1, x + 0.1)
+        gain = (4 * x, *three) if kept in HEADS else (None,) * 4
+        drop = (0.5 * x, *three) if kept in (Kept.MODEL, Kept.CIRCUIT, Kept.NO_PREVIOUS) else (None,) * 4
+        return SufficiencyRow(kept.value, names, 1, 0, x, *three, *gain, *drop, 64, 64)
 
     effect = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
     trials = (("induction", METHODS, much), ("induction", ("rotated",), little))
     tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", METHODS, little)) for m in ms]
-    circuit = [left("circuit", 0, 2 * much), left("another head", 1, 0.02), left("nothing", None, 0.01)]
+    kept = {Kept.MODEL: 1.0, Kept.CIRCUIT: 2 * much, Kept.PREFERENCE: 2 * much, Kept.KEYS: much, Kept.MINIMAL: 2 * much}
+    circuit = [left(k, "" if k is Kept.NOTHING else "L0H0", kept.get(k, 0.02)) for k in Kept]
     return {
         "joint_ablation": [lost(at, *trial) for at in log[4:] for trial in tried if two],
         "sufficiency": circuit if two else [],

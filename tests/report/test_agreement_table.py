@@ -112,7 +112,7 @@ def test_a_k_edge_may_come_from_a_head_that_looks_two_back() -> None:
 
 
 def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
-    bare = CELL.having(labels=[], ablations=[])
+    bare = CELL.having(labels=[], ablations=[], copying=[])
     assert {tuple(says(i)[1:]) for i in judged(bare)} == {(None, None)}
     assert not any(i.agreed for i in judged(bare))
     counts, named = section(only(bare), {}).blocks

@@ -70,7 +70,7 @@ def test_heads_that_copy_from_afar_stand_apart() -> None:
     far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.rows(DistanceRow)]
     rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.rows(SkipTrigramRow)]
     text = " ".join(paragraphs([ONE.having(distances=far, skip_trigrams=rows)]))
-    assert "of long-range copying heads alone (1 head: copying by weights and behavior" in text
+    assert "of long-range copying heads alone (1 head: copying by weights" in text
     assert "within 8 tokens), the share is 1.00." in text
 
 

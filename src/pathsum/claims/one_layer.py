@@ -11,7 +11,8 @@ from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
 from pathsum.records.ablations import AblationRow
-from pathsum.records.heads import COPYING, HeadRow, LabelRow
+from pathsum.records.copying import CopyingRow
+from pathsum.records.heads import COPYING, HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 
@@ -25,27 +26,20 @@ class Copying:
 
     head: HeadRow
     weights: bool  # OV eigenvalue positivity > COPYING (AMF's statistic; the threshold is ours)
-    behaviour: bool | None  # its output raises the next token's logit on repeated random tokens: interval above chance
+    behaviour: bool | None  # on text its output raises the tokens that it attends to (``CopyingRow.copies``)
     intervention: bool | None  # its ablation raises the second copy's loss: interval above 0 and above the control's
-
-    @property
-    def shown(self) -> bool:
-        """Return whether the head copies both by its weights and by its behavior."""
-        return self.weights and bool(self.behaviour)
 
 
 def copying_heads(cell: Cell) -> list[Copying]:
     """Return, for each head of a model, the evidence on whether it copies."""
-    labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
+    on_text = {(r.layer, r.head): r.copies for r in cell.rows(CopyingRow)}
     heads = [a for a in cell.rows(AblationRow) if (a.target, a.patterns) == ("head", "recomputed")]
     ablated = {(a.layer, a.head, a.method): a for a in heads}
     found = []
     for h in cell.rows(HeadRow):
-        label = labels.get((h.layer, h.head))
         without, control = (ablated.get((h.layer, h.head, method)) for method in ("resample", "rotated"))
-        behaviour = None if label is None else label.low > label.chance
         needed = without.second_copy_low > max(0.0, control.second_copy_high) if without and control else None
-        found.append(Copying(h, h.copies, behaviour, needed))
+        found.append(Copying(h, h.copies, on_text.get((h.layer, h.head)), needed))
     return found
 
 
@@ -56,17 +50,13 @@ def count(found: Sequence[Copying], kind: str) -> str:
     return f"{sum(known)} of {len(known)}"
 
 
-# Positivity alone is no evidence of copying the next token: the eigenvalues are those of a matrix that is not normal,
-# and heads of a model trained on windows in random order show it too. A head must therefore also copy by behavior. The
-# intervention is reported but not required, because heads that copy together compensate for each other when one is
-# ablated.
 def _copying_heads(cell: Cell) -> Finding:
-    found = copying_heads(cell)
-    if not found or any(c.behaviour is None for c in found):
+    """Judge by weights alone, as AMF does. Behavior and intervention are reported beside the claim."""
+    heads = cell.rows(HeadRow)
+    if not heads:
         return Finding(None, False, "not measured")
-    share = sum(c.shown for c in found) / len(found)
-    by_weights = sum(c.weights for c in found) / len(found)
-    return Finding(share, share > MOST, f"by weights alone {number(by_weights)}")
+    share = sum(h.copies for h in heads) / len(heads)
+    return Finding(share, share > MOST)
 
 
 def copying_share(cell: Cell) -> float | None:
@@ -126,14 +116,12 @@ def confirmed(cell: Cell) -> list[SkipTrigramRow]:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "one_layer_copying_heads",
-        "Most heads of a one-layer model copy, by weights and by behavior.",
+        "Most heads of a one-layer model copy, by their weights.",
         "AMF, Copying / Primitive In-Context Learning",
-        f"share of heads that copy by their weights (OV eigenvalue positivity > {COPYING}, AMF's criterion) and "
-        "by behaviour (on repeated random tokens their output raises the next token's logit: 95 % interval above "
-        "the same score for another window's tokens)",
+        f"share of heads that copy by their weights (OV eigenvalue positivity > {COPYING}, AMF's criterion)",
         f"> {MOST}",
         each(1, _copying_heads),
-        papers="10 of 12 heads, by weights alone",
+        papers="10 of 12 heads",
         sample=samples.over(lambda cell: [cell.summary.n_heads], "heads"),
         unit="share of heads",
     ),

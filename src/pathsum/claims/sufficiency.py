@@ -1,54 +1,72 @@
-"""The claim that the induction circuit suffices without the rest of the model (docs/framework.md §5.10)."""
+"""Claims of this suite: the induction circuit suffices without the rest of the model (docs/framework.md §5.10)."""
 
 from __future__ import annotations
 
 from pathsum.claims import samples
 from pathsum.claims.formatting import number
-from pathsum.claims.judging import Claim, Finding, each
+from pathsum.claims.judging import OWN, Claim, Finding, each, within
 from pathsum.records.results import Cell
-from pathsum.records.sufficiency import SufficiencyRow
+from pathsum.records.sufficiency import Kept, SufficiencyRow
 
-MOST = 0.5  # least share of the prefix matching that must remain
-
-
-def kept(cell: Cell) -> SufficiencyRow | None:
-    """Return the row that keeps only the edge from the previous-token head to the induction head's keys, or None."""
-    return next((r for r in cell.rows(SufficiencyRow) if r.kept == "circuit"), None)
+MOST = 0.5  # least share of the prefix matching, and of the gain, that must remain
+CONTROLS = (Kept.NO_PREVIOUS, Kept.OTHERS)  # without previous-token heads
+MINIMAL_CONTROLS = (Kept.ANOTHER, Kept.NOTHING)
+NO_HEAD = "no induction head past the first layer"
 
 
-def best_control(cell: Cell) -> SufficiencyRow | None:
-    """Return the control with the highest upper end of the interval of prefix matching, or None.
-
-    A control keeps the edge of another first-layer head, or no edge.
-    """
-    controls = [r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"]
-    return max(controls, key=lambda r: r.matching_high, default=None)
+def rows(cell: Cell, *kept: Kept) -> list[SufficiencyRow]:
+    """Return the rows of a model that keep one of ``kept``, in the order of the record."""
+    return [r for r in cell.rows(SufficiencyRow) if r.kept in kept]
 
 
 def _suffices(cell: Cell) -> Finding:
-    ours, other = kept(cell), best_control(cell)
-    if ours is None or other is None:
-        return Finding(None, False, "no induction head past the first layer")
-    clear = ours.matching_low > other.matching_high
-    passes = ours.matching_share >= MOST and clear
-    note = f"best control {number(other.matching_share)}"
-    note += "" if clear else ", not clearly lower"
-    return Finding(ours.matching_share, passes, note)
+    return _judged(rows(cell, Kept.CIRCUIT), rows(cell, *CONTROLS))
 
+
+def _minimal_suffices(cell: Cell) -> Finding:
+    return _judged(rows(cell, Kept.MINIMAL), rows(cell, *MINIMAL_CONTROLS))
+
+
+def _judged(kept: list[SufficiencyRow], controls: list[SufficiencyRow]) -> Finding:
+    """Judge by the share of prefix matching and, where it was measured, of the gain, against the control with the
+    highest upper end."""
+    if not kept or not controls:
+        return Finding(None, False, NO_HEAD)
+    (ours,), other = kept, max(controls, key=lambda r: r.matching_high)
+    clear = ours.matching_low > other.matching_high
+    gains = ours.repeat_gain_nats is None or (ours.gain_share is not None and ours.gain_share >= MOST)
+    reasons = [f"best control {number(other.matching_share)}{'' if clear else ', not clearly lower'}"]
+    reasons += [] if gains else [f"gain {number(ours.gain_share)}"]
+    unsure = within(MOST, ours.matching_low, ours.matching_high) or within(MOST, ours.gain_low, ours.gain_high)
+    return Finding(ours.matching_share, ours.matching_share >= MOST and gains and clear, ", ".join(reasons), unsure)
+
+
+_SAMPLE = samples.over(lambda cell: [r.windows for r in cell.rows(SufficiencyRow)], "windows of repeated random tokens")
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "circuit_suffices",
-        "Keys that read a previous-token head make a later head an induction head.",
-        "AMF, How Induction Heads Work",
+        "Previous-token heads, heads that attend two tokens back and induction heads suffice for induction.",
+        OWN,
+        "share of the induction head's prefix matching that remains when every head but the previous-token heads, the "
+        "heads that attend two tokens back and the induction heads is resampled everywhere, while norms respond",
+        f"≥ {MOST}, and so is the share of the gain on the second copy; its interval is above those of both controls: "
+        "the circuit without the previous-token heads, and the other first-layer heads in their place",
+        each(2, _suffices),
+        needs_induction_head=True,
+        sample=_SAMPLE,
+        unit="share of prefix matching",
+    ),
+    Claim(
+        "minimal_circuit_suffices",
+        "Keys that read one previous-token head make a later head an induction head.",
+        OWN,
         "share of the induction head's prefix matching that remains when all other heads, and all else that its keys "
         "and queries read of heads, are resampled, queries and keys from different windows",
         f"≥ {MOST}, its interval above that of any other first-layer head in the same place",
-        each(2, _suffices),
+        each(2, _minimal_suffices),
         needs_induction_head=True,
-        sample=samples.over(
-            lambda cell: [r.windows for r in cell.rows(SufficiencyRow)], "windows of repeated random tokens"
-        ),
+        sample=_SAMPLE,
         unit="share of prefix matching",
     ),
 )

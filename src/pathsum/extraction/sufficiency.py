@@ -1,37 +1,56 @@
-"""Measure whether the edge from the previous-token head to the keys of the induction head is sufficient for induction.
+"""Measure whether the induction circuit is sufficient for induction (docs/framework.md §5.10).
 
-Everything else is resampled: the writes of all other heads, and what the induction head reads in addition to the kept
-edge. Its queries and keys are resampled from different windows. Otherwise they would still match, because all windows
-repeat at the same positions. The direct path to the logits and to the induction head's queries and values stays,
-because it carries the token itself. See "how induction heads work" in A Mathematical Framework for Transformer Circuits
-(AMF), and docs/framework.md §5.10.
+The circuit consists of the previous-token heads, the heads that attend two tokens back, and the induction head. All
+other heads are resampled. A second set of rows keeps single paths into the queries and keys of the induction head, such
+as the minimal circuit of A Mathematical Framework for Transformer Circuits (AMF, "how induction heads work"): the edge
+from one previous-token head to the keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.behaviour.labels import by_window
+from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
+from pathsum.data.repeated import repeated_random
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.interventions.run import Place, Run
+from pathsum.extraction.joint_ablation import induction_heads
+from pathsum.extraction.roles import Roles
+from pathsum.interventions.run import HeadActivation, Place, Run
+from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
 from pathsum.records.roles import HeadRoles
-from pathsum.records.sufficiency import SufficiencyRow
-from pathsum.statistics.bootstrap import independent, ratio_interval
+from pathsum.records.sufficiency import FROZEN, HEADS, Kept, SufficiencyRow
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
 
-WINDOWS = 12
-CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # the head from which the key edge is kept
-SHIFTS = {"Q": 2, "K": 1, "V": 1}  # number of windows back from which queries, keys and values are resampled
+WINDOWS, TEXT = 64, 64  # windows of repeated random tokens, and of text
+CHUNK = 16  # windows in memory at the same time; they are resampled from each other
+ON_TEXT = (Kept.MODEL, Kept.CIRCUIT, Kept.NO_PREVIOUS)
+SHIFTS = {"Q": 2, "K": 1, "V": 1}  # windows back for resampling; queries and keys from one window would match
+FEWEST = 3  # windows; with two, what the queries read would not be resampled
+EMBEDDING = None
 _SEED = 2024
 
-Values = Mapping[str, Float[Tensor, "batch"]]
+Sources = tuple[Place | None, ...]  # earlier heads, and the embedding (None)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Heads of the first layer that are kept, and for a path what the induction head reads."""
+
+    kept: Kept
+    heads: tuple[Place, ...]
+    reads: Mapping[str, Sources] = field(default_factory=dict)
 
 
 @torch.no_grad()
@@ -39,56 +58,167 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the record ``sufficiency``; no rows unless the head with the highest prefix matching is past the first
     layer.
 
-    There is one row for each first-layer head, whose key edge is kept, and one row without such an edge. Costs one
-    layer and the losses on ``WINDOWS`` (12) repeated windows for each row: 0.2 s for four heads."""
-    roles = HeadRoles.of(trained.log)
-    if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
+    ``WINDOWS`` (64) windows of repeated tokens are sampled for this record. Windows of text (up to ``TEXT``, 64) are
+    from documents that did not choose the heads."""
+    best = HeadRoles.of(trained.log)
+    if best.previous is None or not best.induction or not best.induction[0] or not (roles := Roles.of(trained)):
         return {"sufficiency": []}
-    (layer, head), previous = roles.induction, roles.previous
-    block, clean = trained.block, Run(trained.model, trained.repeated_tokens[:WINDOWS])
-    whole = matching_and_gain(clean, (layer, head), block)
-    kept: list[Place | None] = [*((0, h) for h in range(trained.cell.model.n_heads)), None]
-    found = [matching_and_gain(keep_edge(clean, p, (layer, head)), (layer, head), block) for p in kept]
     generator = torch.Generator().manual_seed(_SEED)
-    return {
-        "sufficiency": [row(p, (layer, head), previous, f, whole, generator) for p, f in zip(kept, found, strict=True)]
-    }
+    model, late = trained.model, roles.induction
+    tried = trials(roles, best.previous, [(0, head) for head in range(model.config.n_heads)])
+    tokens, block = repeated_random(WINDOWS, model.config.n_ctx, len(data.words), generator, data.present)
+    circuit = (late, *(h for h in induction_heads(trained.log[-1]) if h[0] and h != late))
+    measured = [on_repeats(Run(model, some), circuit, tried, block) for some in _chunks(tokens)]
+    matching, gains = (torch.cat(values, 1) for values in zip(*measured, strict=True))
+    unseen = ~torch.isin(data.documents, data.window_documents)
+    text, documents = data.held_out[unseen][:TEXT], data.documents[unseen][:TEXT]
+    judged, drops = [trial for trial in tried if trial.kept in ON_TEXT], {}
+    if len(text) >= FEWEST and len(documents.unique()) > 1:
+        found = [on_text(Run(model, some[:, :-1]), some, circuit, judged) for some in _chunks(text)]
+        drops = {trial.kept: values for trial, values in zip(judged, torch.cat(found, 1), strict=True)}
+    rows, repeats = [], independent(matching)
+    for trial, match, gained in zip_longest(tried, matching, gains):
+        drop = drops.get(trial.kept)
+        rows.append(
+            SufficiencyRow(
+                kept=trial.kept.value,
+                heads=" ".join(path_name((place,)) for place in trial.heads),
+                layer=late[0],
+                head=late[1],
+                prefix_matching=match.mean().item(),
+                **_share("matching", match, matching[0], repeats, generator),
+                repeat_gain_nats=None if gained is None else gained.mean().item(),
+                **_share("gain", gained, gains[0], repeats, generator),
+                loss_drop_nats=None if drop is None else drop.mean().item(),
+                **_share("loss_drop", drop, drops.get(Kept.MODEL), documents, generator),
+                windows=len(tokens),
+                text_windows=len(text),
+            )
+        )
+    return {"sufficiency": rows}
 
 
-def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
-    """Resample all heads but ``late``, and all that ``late`` reads from heads, except the edge from ``early`` to the
-    keys of ``late``.
+def trials(roles: Roles, best: Place, first: Sequence[Place]) -> list[Trial]:
+    """Return the trials: the whole model, then the other ``HEADS``, then the paths.
 
-    The direct path to these keys is resampled too. No edge is kept if ``early`` is None. The norm scales before
-    ``late`` are frozen. ``late`` must be past the first layer, and ``early`` before ``late``. Needs at least three
-    windows: with two, what the queries read is not resampled. ValueError with one."""
-    earlier = [place for place in clean.places if place[0] < late[0]]
-    edges = {(side, place): clean.output(place).roll(shift, 0) for side, shift in SHIFTS.items() for place in earlier}
-    if early is not None:
-        edges["K", early] = clean.output(early)
-    edges["K", earlier[0]] = edges["K", earlier[0]] + clean.streams[0].roll(SHIFTS["K"], 0) - clean.streams[0]
-    others = clean.resample(*(place for place in clean.places if place != late))
-    heads = {**others.replaced, **clean.patch_edges(late, edges).replaced}
-    return clean.replace({place: heads[place] for place in clean.places})
+    ``best`` is the previous-token head with the highest score, and ``first`` are all heads of the first layer. Sets
+    that need a head that the model does not have are left out."""
+    previous, back = roles.previous, roles.two_back
+    rest = tuple(h for h in first if h not in previous)
+    neither = tuple(h for h in rest if h not in back)
+    both = (*previous, *back)
+
+    def path(kept: Kept, queries: tuple[Place, ...], keys: tuple[Place, ...]) -> Trial:
+        return Trial(kept, tuple(dict.fromkeys((*queries, *keys))), {"Q": (EMBEDDING, *queries), "K": keys})
+
+    return [
+        Trial(Kept.MODEL, tuple(first)),
+        Trial(Kept.CIRCUIT, both),
+        *([Trial(Kept.NO_TWO_BACK, previous)] if back else []),
+        Trial(Kept.NO_PREVIOUS, back),
+        Trial(Kept.OTHERS, rest),
+        path(Kept.KEY, (), (best,)),
+        path(Kept.KEYS, (), previous),
+        path(Kept.PREFERENCE, previous, both),
+        path(Kept.NO_KEYS, previous, back),
+        *([path(Kept.NEITHER, neither, neither)] if neither else []),
+        path(Kept.MINIMAL, (), (best,)),
+        *(path(Kept.ANOTHER, (), (head,)) for head in first if head != best),
+        path(Kept.NOTHING, (), ()),
+    ]
 
 
-def matching_and_gain(run: Run, late: Place, block: int) -> Values:
-    """Measure, for each window, the prefix matching of ``late`` ("matching") and the gain ("gain"): the first copy's
-    loss minus the second's, in nats per token. ``run`` is on repeated tokens with blocks of ``block`` tokens."""
-    pattern, losses = run.patterns[late[0]][late[1]][:, None], run.losses().double()
-    return {
-        "matching": by_window(partial(prefix_matching, block=block), pattern)[0].double(),
-        "gain": losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1),
-    }
+def on_repeats(
+    clean: Run, late: Sequence[Place], tried: Sequence[Trial], block: int
+) -> tuple[Float[Tensor, "trials batch"], Float[Tensor, "wholes batch"]]:
+    """Return the prefix matching of the first of the induction heads ``late`` in each window (0..1) under each trial,
+    and the gain (nats per token) under each trial that keeps whole heads. ``clean`` is on repeated tokens with blocks
+    of ``block`` tokens."""
+    readers, patterns, gains = [Reader(clean, head) for head in late], [], []
+    for trial in tried:
+        if trial.kept in HEADS:
+            run = keep_heads(readers, trial)
+            losses = run.losses().double()
+            gains.append(losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1))
+            patterns.append(run.patterns[late[0][0]][late[0][1]])
+        else:
+            patterns.append(readers[0].pattern(trial.reads["Q"], trial.reads["K"], trial.kept in FROZEN))
+    matching = by_window(partial(prefix_matching, block=block), torch.stack(patterns, 1))
+    return matching.double(), torch.stack(gains)
 
 
-def row(
-    early: Place | None, late: Place, previous: Place, found: Values, whole: Values, generator: torch.Generator
-) -> SufficiencyRow:
-    """Return the row of one kept edge: prefix matching and gain with this edge alone, also as shares of the whole
-    model's."""
-    matching, gain = found["matching"], found["gain"]
-    shares = [ratio_interval(found[name], whole[name], independent(gain), generator) for name in ("matching", "gain")]
-    kept = NOTHING if early is None else CIRCUIT if early == previous else OTHER
-    numbers: Any = (matching.mean().item(), *shares[0], gain.mean().item(), *shares[1], len(gain))
-    return SufficiencyRow(kept, None if early is None else early[1], *late, *numbers)
+def on_text(
+    clean: Run, windows: Int[Tensor, "batch window"], late: Sequence[Place], tried: Sequence[Trial]
+) -> Float[Tensor, "trials batch"]:
+    """Return the in-context loss drop of each window (nats per token) under each trial, which keeps whole heads.
+    ``late`` are the induction heads, and ``clean`` is on ``windows`` without their last token."""
+    readers = [Reader(clean, head) for head in late]
+    losses = (keep_heads(readers, trial).losses(windows[:, 1:], slice(None)).double() for trial in tried)
+    return torch.tensor([[in_context_loss_drop(row) for row in rows] for rows in losses], dtype=torch.float64)
+
+
+class Reader:
+    """An induction head, past the first layer, with some of what it reads resampled."""
+
+    def __init__(self, clean: Run, late: Place) -> None:
+        self.clean, self.late = clean, late
+        self.alone = copy.deepcopy(clean.model.attention(late[0]))  # a layer of this head alone
+        for parameter in self.alone.parameters():
+            parameter.data = parameter.data[[late[1]]]
+        self.known: dict[tuple[str, Sources, bool], Tensor] = {}
+
+    def projected(self, side: str, kept: Sources, frozen: bool = False) -> Float[Tensor, "batch 1 pos d_head"]:
+        """Return the queries ("Q"), keys ("K") or values ("V") if only ``kept`` is of this window, and all else of
+        another. The norm scale responds, or it is ``frozen``: that of the whole model."""
+        if (side, kept, frozen) not in self.known:
+            self.known[side, kept, frozen] = self._projected(side, kept, frozen)
+        return self.known[side, kept, frozen]
+
+    def _projected(self, side: str, kept: Sources, frozen: bool) -> Tensor:
+        clean, layer = self.clean, self.late[0]
+        x = clean.streams[layer]
+        for source in (EMBEDDING, *(place for place in clean.places if place[0] < layer)):
+            if source not in kept:
+                write = clean.streams[0] if source is EMBEDDING else clean.output(source)
+                x = x + write.roll(SHIFTS[side], 0) - write
+        read = clean.model.rescale(x, clean.trace.scales[layer]) if frozen else clean.model.normalise(x)[0]
+        return self.alone.queries_keys_values(read)["QKV".index(side)]
+
+    def pattern(self, queries: Sources, keys: Sources, frozen: bool = False) -> Float[Tensor, "batch query key"]:
+        """Return the attention pattern if queries and keys read only these sources of this window."""
+        return self.alone.pattern(self.projected("Q", queries, frozen), self.projected("K", keys, frozen))[:, 0]
+
+    def activation(self, kept: Sources) -> HeadActivation:
+        """Return the pattern and the write if queries, keys and values read only ``kept`` of this window."""
+        pattern = self.pattern(kept, kept)
+        mixed = pattern @ self.projected("V", kept)[:, 0]
+        return HeadActivation(pattern, mixed @ self.alone.W_O[0].mT, mixed)
+
+
+def keep_heads(readers: Sequence[Reader], trial: Trial) -> Run:
+    """Resample all heads but the induction heads (``readers``) and those of the first layer that are kept. Norm scales
+    respond.
+
+    The logits and the values of the induction heads read resampled heads of the same window."""
+    clean = readers[0].clean
+    if trial.kept is Kept.MODEL:
+        return clean
+    writes = {p: clean.output(p) if p in trial.heads else clean.output(p).roll(SHIFTS["V"], 0) for p in clean.places}
+    heads = {place: HeadActivation(clean.pattern(place), write) for place, write in writes.items()}
+    return clean.replace(heads | {reader.late: reader.activation((EMBEDDING, *trial.heads)) for reader in readers})
+
+
+def _chunks(windows: Int[Tensor, "batch pos"]) -> tuple[Int[Tensor, "some pos"], ...]:
+    """Split windows into nearly equal chunks of at most CHUNK."""
+    return windows.tensor_split(-(-len(windows) // CHUNK))
+
+
+def _share(
+    name: str, part: Tensor | None, whole: Tensor | None, documents: Int[Tensor, "batch"], generator: torch.Generator
+) -> dict[str, Any]:
+    """Return the columns ``name``_share, _low and _high: the share ``part`` / ``whole`` with its interval. They are
+    None without ``part``, and unless the interval of ``whole`` lies above 0."""
+    found: Columns = NO_INTERVAL
+    if part is not None and whole is not None and mean_intervals(whole[None], documents, generator)[0].low > 0:
+        found = ratio_interval(part, whole, documents, generator)
+    return {f"{name}_{end}": value for end, value in zip(("share", "low", "high"), found, strict=True)}

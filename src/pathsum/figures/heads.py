@@ -51,8 +51,8 @@ def eigenvalues(results: Results) -> Figure | None:
     caption = (
         f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed, our threshold) "
         f"copy by AMF's statistic: {'; '.join(share)}. In AMF, 10 of 12 heads of a one-layer model do. The next table "
-        "counts the heads that copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane and "
-        "relative to the largest, of the head with the highest positivity for each number of layers."
+        "counts the heads that copy by behavior on text and by intervention. Right: OV eigenvalues, in the complex "
+        "plane and relative to the largest, of the head with the highest positivity for each number of layers."
     )
     size = (4.4 * (1 + len(shown)), 4.0)
     return picture("eigenvalues", "Copying heads by their OV eigenvalues", caption, data, size, paint)

@@ -308,6 +308,11 @@ class Run:
         first = min((layer for layer, _ in self.replaced), default=len(outputs))
         x = self.streams[first]
         for layer in range(first, len(outputs)):
+            here = {head: new for (at, head), new in self.replaced.items() if at == layer}
+            if layer > first and len(here) == outputs[layer].shape[1]:  # the layer itself need not run
+                x = x + sum(new.output for new in here.values())
+                patterns[layer] = tuple(here[h].pattern for h in sorted(here))
+                continue
             if layer == first:
                 pattern, output, x = self.trace.patterns[first], outputs[first], self.streams[first + 1]
             elif self.frozen:
@@ -316,7 +321,6 @@ class Run:
             else:
                 pattern, output = self.model.attention(layer).heads(self.model.normalise(x)[0])
                 x = x + output.sum(1)
-            here = {head: new for (at, head), new in self.replaced.items() if at == layer}
             for head, new in here.items():
                 x = x + (new.output - output[:, head])
             patterns[layer] = tuple(here[h].pattern if h in here else p for h, p in enumerate(pattern.unbind(1)))

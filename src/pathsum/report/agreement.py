@@ -13,6 +13,7 @@ import pandas as pd
 from pathsum.claims.formatting import head_label
 from pathsum.records.ablations import AblationRow
 from pathsum.records.composition import CompositionRow
+from pathsum.records.copying import CopyingRow
 from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 
@@ -187,11 +188,9 @@ def _composes(e: CompositionRow | None) -> Evidence | None:
 
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:
-    """Return the evidence on copying by behavior: yes if the interval of the score (docs/framework.md §5.3) lies above
-    chance. The threshold of the label is not used, because a copying head need not attend to the token that follows in
-    the second copy."""
-    rows = [r for r in cell.rows(LabelRow) if (r.layer, r.head, r.behaviour) == (*place, "copies the next token")]
-    return Evidence(rows[0].low > rows[0].chance, rows[0].score, rows[0].low, rows[0].chance) if rows else None
+    """Return the evidence on copying by behavior on text (docs/framework.md §3.18)."""
+    found = next((r for r in cell.rows(CopyingRow) if (r.layer, r.head) == place), None)
+    return found and Evidence(found.copies, found.attended_nats, found.attended_low, found.bar)
 
 
 def _labelled(cell: Cell, place: Place, label: str) -> Evidence | None:

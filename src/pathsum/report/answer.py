@@ -96,8 +96,8 @@ def _one(results: Results) -> str:
     return (
         f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: the highest prefix "
         "matching of any head (mean attention to the token after an earlier copy of the current one, 0 to 1) is "
-        f"{number(max(scores), 3)}. By OV eigenvalues, the paper's evidence, {count(found, 'weights')} heads copy, "
-        f"{sum(c.shown for c in found)} of them also by behavior on repeated random tokens."
+        f"{number(max(scores), 3)}. By OV eigenvalues, the paper's evidence, {count(found, 'weights')} heads copy; on "
+        f"text, {count([c for c in found if c.weights], 'behaviour')} of these raise the tokens that they attend to."
         if scores
         else "One layer: no head was measured."
     )

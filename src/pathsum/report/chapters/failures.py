@@ -15,6 +15,7 @@ from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.heads import LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
+from pathsum.records.sufficiency import SufficiencyRow
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.themes import one_layer, sufficiency
 
@@ -45,8 +46,7 @@ def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[Cla
 
 def _copying(results: Results) -> str:
     found = [c for cell in results.with_layers(1) for c in copying_heads(cell)]
-    both = sum(c.shown for c in found)
-    return f"By weights alone, {count(found, 'weights')} heads copy (paper: 10 of 12); only {both} also by behavior."
+    return f"{count(found, 'weights')} heads copy by their weights (paper: 10 of 12)."
 
 
 def _skip_trigrams(results: Results) -> str:
@@ -127,12 +127,18 @@ def _coincides(results: Results) -> str:
     )
 
 
+def _minimal(results: Results) -> str:
+    cells = [c for c in results.with_layers(2) if c.has_induction_head() and c.rows(SufficiencyRow)]
+    return sufficiency.why_not_minimal(cells) if cells else ""
+
+
 WHY: Mapping[str, Callable[[Results], str]] = {
     "one_layer_copying_heads": _copying,
     "one_layer_skip_trigrams": _skip_trigrams,
     "repeat_loss": _repeats,
     "k_composition": _partner,
     "induction_key_edge": _key_edge,
+    "minimal_circuit_suffices": _minimal,
     "two_token_edges": _two_tokens,
     "phase_change_coincides": _coincides,
 }

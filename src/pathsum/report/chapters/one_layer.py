@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import plural, span
-from pathsum.claims.one_layer import confirmed, copying_heads, copying_share
+from pathsum.claims.one_layer import confirmed, copying_heads, copying_share, count
 from pathsum.figures.detail import in_detail
 from pathsum.figures.symbols import visible
 from pathsum.page.document import Block, Column, Section, Table, Text
@@ -24,7 +24,7 @@ def chapter(results: Results, figures: Figures) -> Section:
     cells = results.with_layers(1)
     if not cells:
         return Section(TITLE, ("This sweep has no one-layer model.",))
-    text = (_mechanism(), _skip_trigrams(cells), _surprise(cells))
+    text = (_mechanism(), _skip_trigrams(cells), _copying(cells))
     blocks: tuple[Block, ...] = (*drawn(figures, "mechanism_one"), _table(in_detail(results)[1]))
     return Section.of(TITLE, text, blocks, (one_layer.TITLE, softmax_competition.TITLE))
 
@@ -53,19 +53,15 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     )
 
 
-def _surprise(cells: Sequence[Cell]) -> str:
+def _copying(cells: Sequence[Cell]) -> str:
     found = [c for cell in cells for c in copying_heads(cell)]
     copying = [c for c in found if c.weights]
-    behaviour, intervention = (sum(bool(getattr(c, kind)) for c in copying) for kind in ("behaviour", "intervention"))
-    start, yet = ("A surprise: by", "Yet on") if behaviour < len(copying) else ("By", "On")
+    others = [c for c in found if not c.weights]
     return (
-        f"{start} OV eigenvalues, AMF's evidence (positivity > {COPYING}, our threshold), {len(copying)} of "
-        f"{plural(len(found), 'head')} copy. {yet} repeated random tokens, the output of {behaviour or 'none'} of "
-        "these raises the next token's logit significantly more often than that of another window's token. For "
-        f"{intervention or 'none'} of the {plural(len(copying), 'head')}{', ' if intervention else ' does '}resample "
-        f"ablation raise{'s' * bool(intervention)} the second copy's loss both significantly and more than removing "
-        "random directions does. A positive sum of eigenvalues means only that, on average over the "
-        "vocabulary, attention to a token raises the logit of that token."
+        f"By OV eigenvalues, AMF's evidence (positivity > {COPYING}, our threshold), {len(copying)} of "
+        f"{plural(len(found), 'head')} copy. On text, the output of {count(copying, 'behaviour')} of these raises the "
+        "tokens that the head attends to clearly more than those that it attends to in another window, and so does "
+        f"that of {count(others, 'behaviour')} others."
     )
 
 

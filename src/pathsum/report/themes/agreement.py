@@ -36,12 +36,12 @@ METHOD = (
     "previous-token head if it K-composes with the best induction head, provided that one has formed; the weights "
     "alone do not show to which positions a head attends. An edge counts if it composes (rule in the section “Two "
     "layers”).",
-    "Evidence from behavior. A head copies if, on the second copy of repeated random tokens, it raises the next "
-    "token's logit more often than that of another window's token (95 % interval above chance). A head does "
-    "induction, or is a previous-token head, if it has that label in the section “What each head does”. A K-edge "
-    "counts if the early head has the label previous token or two tokens back and the late head the label induction. "
-    "A Q-edge counts if the early head attends to its own position or to the previous token and the late head has "
-    "the label induction. V-edges have no behavioral test.",
+    "Evidence from behavior. A head copies if, on held-out text, its output raises the tokens that it attends to more "
+    "than those that it attends to in another window (rule in the section “One layer”). A head does induction, or is "
+    "a previous-token head, if it has that label in the section “What each head does”. A K-edge counts if the early "
+    "head has the label previous token or two tokens back and the late head the label induction. A Q-edge counts if "
+    "the early head attends to its own position or to the previous token and the late head has the label induction. "
+    "V-edges have no behavioral test.",
     "Evidence from intervention: the rise of the loss on the second copy of repeated random tokens under resample "
     "ablation. A head counts as needed if the 95 % interval of this rise lies above 0 and above that of its control "
     f"(subtracting a randomly rotated output); an edge, if the interval lies above {NEEDED} nats per token.",

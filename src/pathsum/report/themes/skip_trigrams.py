@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.one_layer import copying_heads, copying_share, passing_share
+from pathsum.claims.one_layer import copying_share, passing_share
 from pathsum.figures.symbols import visible
 from pathsum.page.document import HEAD, Column, Table, Text
 from pathsum.records.heads import DistanceRow, HeadRow
@@ -92,19 +92,19 @@ def _copying(cells: Sequence[Cell]) -> str:
         alone = span([sum(f) / len(f) for f in far if f])
         text += (
             f". Among the listed ones that pass, of long-range copying heads alone ({plural(len(far), 'head')}: "
-            f"copying by weights and behavior, less than half of the attention within {NEAR} tokens), the share is "
+            f"copying by weights, less than half of the attention within {NEAR} tokens), the share is "
             f"{alone}"
         )
     return f"{text}."
 
 
 def _far(cell: Cell) -> list[tuple[int, int]]:
-    """Return (layer, head) of each head that copies by weights and behavior and has less than half of its attention
-    within NEAR tokens. Attention to key 0 does not count as near."""
+    """Return (layer, head) of each head that copies by its weights and has less than half of its attention within NEAR
+    tokens. Attention to key 0 does not count as near."""
     near: defaultdict[tuple[int, int], float] = defaultdict(float)
     for d in cell.rows(DistanceRow):
         near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
-    return [place for c in copying_heads(cell) if c.shown and near[place := (c.head.layer, c.head.head)] < 0.5]
+    return [place for h in cell.rows(HeadRow) if h.copies and near[place := (h.layer, h.head)] < 0.5]
 
 
 def _confirmed(cells: Sequence[Cell]) -> str:

@@ -1,0 +1,76 @@
+"""A head copies by its weights. Behavior on text and intervention are reported beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, judge
+from pathsum.claims.one_layer import CLAIMS, copying_heads
+from pathsum.records.ablations import AblationRow
+from pathsum.records.copying import SPREADS, CopyingRow
+from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.chapters import one_layer
+from pathsum.report.themes.one_layer import on_text, paragraphs, table
+from tests.report import synthetic
+
+WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
+NAME = "L1H4S0"
+
+
+def behaving(cell: Cell, heads: int) -> Cell:
+    """Let only the first ``heads`` heads raise the tokens that they attend to."""
+    rows = [r if r.head < heads else replace(r, attended_low=r.bar) for r in cell.rows(CopyingRow)]
+    return cell.having(copying=rows)
+
+
+def copying(cell: Cell, heads: int) -> Cell:
+    """Let only the first ``heads`` heads copy by their weights."""
+    rows = [h if h.head < heads else replace(h, copying_positivity=0.4) for h in cell.rows(HeadRow)]
+    return cell.having(heads=rows)
+
+
+def with_cell(cell: Cell) -> Results:
+    return replace(WORKS, cells=WORKS.cells | {NAME: cell})
+
+
+def test_neither_behaviour_nor_induction_decides_the_claim() -> None:
+    """Guards against a condition that needs induction: next tokens are raised by heads that attend to them."""
+    for cell in WORKS.cells.values():
+        low = [replace(r, low=-1.0, score=-1.0) for r in cell.rows(LabelRow)]
+        changed = behaving(cell, 0).having(labels=low)
+        assert judge(CLAIMS[0], replace(WORKS, cells={cell.name: changed})).value == 1
+
+
+@pytest.mark.parametrize(("heads", "verdict"), [(0, PARTLY), (2, PARTLY), (3, REPRODUCED)])
+def test_half_of_the_heads_are_not_most(heads: int, verdict: str) -> None:
+    assert judge(CLAIMS[0], with_cell(copying(WORKS.cells[NAME], heads))).verdict == verdict
+    assert judge(CLAIMS[0], replace(WORKS, cells={NAME: copying(WORKS.cells[NAME], 2)})).verdict == NOT
+
+
+def test_behaviour_must_exceed_random_rotations_and_an_intervention_its_control() -> None:
+    cell = WORKS.cells[NAME]
+    assert [c.behaviour for c in copying_heads(behaving(cell, 2))] == [True, True, False, False]
+    assert [c.behaviour for c in copying_heads(cell.having(copying=[]))] == [None] * 4
+    row = cell.rows(CopyingRow)[0]
+    assert row.bar == SPREADS * row.spread_nats > 0
+    assert [c.intervention for c in copying_heads(cell)] == [True, False, False, False]
+    control = [replace(a, second_copy_high=9.0) if a.method == "rotated" else a for a in cell.rows(AblationRow)]
+    assert not any(c.intervention for c in copying_heads(cell.having(ablations=control)))
+
+
+def test_the_chapter_the_section_and_the_tables_give_all_three() -> None:
+    results = with_cell(behaving(copying(WORKS.cells[NAME], 3), 1))
+    chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
+    assert "7 of 8 heads copy. On text, the output of 5 of 7 of these raises the tokens that the head" in chapter
+    assert "and so does that of 0 of 1 others." in chapter
+    told = " ".join(paragraphs(list(results.cells.values())))
+    assert "circuit > 0.5), 5 of 8 by their behavior on text and 2 of 8 by intervention" in told.replace("(OV) ", "")
+    assert "This holds for 5 of 7 heads that copy by their weights, and for 0 of 1 others." in told
+    row = [e.text for e in table(results).rows[0]]
+    assert row[:5] == ["grid, 1 layer", "7 of 8", "5 of 8", "2 of 8", "2 of 8"]
+    groups = [r[0].text for r in table(synthetic.results()).rows]
+    assert {"grid, 2 layers", "control, smeared", "control, untrained"} <= set(groups)
+    assert len(on_text(list(results.cells.values())).rows) == 8

@@ -1,4 +1,7 @@
-"""The examples of docs/interventions.md run and show what the page says."""
+"""The interventions of docs/interventions.md show what the page says.
+
+That the page runs from top to bottom is tested in tests/docs/test_documents_run.py.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ from tests.model.test_transformer import build, config, sample
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "interventions.md"
 
 
-def test_the_examples_run_in_order() -> None:
+def test_the_interventions_change_what_the_page_says() -> None:
     names: dict[str, Any] = {"model": build(config(norm="rms")).float(), "tokens": sample()}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    names |= {"previous": (0, 1), "induction": (1, 0)}
+    _load, _find, *interventions = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert len(interventions) == 3
     with torch.no_grad():
-        for block in blocks:
+        for block in interventions:
             exec(block, names)
     model, run = names["model"], names["run"]
     torch.testing.assert_close(run.logits(), model(names["tokens"]))

@@ -1,0 +1,83 @@
+"""The claims and the section on sufficiency: what must remain, controls, and why the minimal circuit is not enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pathsum.claims.judging import NOT, REPRODUCED, judge
+from pathsum.claims.registry import claims
+from pathsum.claims.sufficiency import CONTROLS, MINIMAL_CONTROLS, NO_HEAD
+from pathsum.page.document import Table
+from pathsum.records.results import Cell, Results
+from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
+from pathsum.records.verdicts import ClaimResult
+from pathsum.report.themes.sufficiency import section, sufficiency, why_not_minimal
+from tests.report import synthetic
+
+CELL = synthetic.cell(2, 4, 0)
+
+
+def only(cell: Cell) -> Results:
+    return replace(synthetic.results(layers=(2,)), cells={cell.name: cell}, controls={})
+
+
+def changed(*kept: Kept, **values: Any) -> Cell:
+    rows = [replace(r, **values) if r.kept in kept else r for r in CELL.rows(SufficiencyRow)]
+    return CELL.having(sufficiency=rows)
+
+
+def judged(cell: Cell, name: str = "circuit_suffices") -> ClaimResult:
+    return judge(claims()[name], only(cell))
+
+
+def test_the_circuit_must_keep_prefix_matching_and_gain() -> None:
+    assert judged(CELL).verdict == REPRODUCED
+    assert judged(changed(Kept.CIRCUIT, matching_share=0.49)).verdict == NOT
+    lost = judged(changed(Kept.CIRCUIT, gain_share=0.4))
+    assert lost.verdict == NOT
+    assert "gain 0.40" in lost.detail
+    assert judged(changed(Kept.CIRCUIT, gain_share=None, gain_low=None, gain_high=None)).verdict == NOT
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_every_control_without_previous_token_heads_must_be_clearly_lower(control: Kept) -> None:
+    found = judged(changed(control, matching_share=0.6, matching_high=0.95))
+    assert (found.verdict, found.value) == (NOT, 0.9)
+    assert "best control 0.60, not clearly lower" in found.detail
+    assert judged(changed(Kept.NO_TWO_BACK, matching_share=0.6, matching_high=0.95)).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize("control", MINIMAL_CONTROLS)
+def test_the_minimal_circuit_has_its_own_controls_and_no_gain(control: Kept) -> None:
+    name = "minimal_circuit_suffices"
+    assert judged(CELL, name).verdict == REPRODUCED
+    assert judged(changed(control, matching_high=0.95), name).verdict == NOT
+    assert judged(changed(control, matching_high=0.95)).verdict == REPRODUCED
+    assert judged(changed(*CONTROLS, matching_high=0.95), name).verdict == REPRODUCED
+
+
+def test_without_rows_neither_claim_has_a_value() -> None:
+    for name in ("circuit_suffices", "minimal_circuit_suffices"):
+        found = judged(CELL.having(sufficiency=[]), name)
+        assert (found.verdict, found.value) == (NOT, None)
+        assert NO_HEAD in found.detail
+
+
+def test_the_section_says_how_many_models_have_several_previous_token_heads() -> None:
+    two = changed(Kept.KEYS, heads="L0H0 L0H2")
+    assert "1 of 2 models have two or more" in why_not_minimal([CELL, two])
+    assert "the key edges of all of them 0.45" in why_not_minimal([two])
+    heads, paths = (b for b in section(only(two), {}).blocks if isinstance(b, Table))
+    assert [row[1].text for row in heads.rows] == [str(k) for k in HEADS[1:]]
+    assert [row[0].text for row in paths.rows] == [str(k) for k in Kept if k not in HEADS]
+    assert paths.rows[1][1].text == "0.45"
+
+
+def test_the_figure_has_a_point_for_each_row_but_the_whole_model() -> None:
+    drawn = sufficiency(only(CELL))
+    assert drawn is not None
+    assert list(drawn.data["kept"]) == [str(k) for k in Kept if k is not Kept.MODEL]
+    assert sufficiency(only(CELL.having(sufficiency=[]))) is None

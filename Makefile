@@ -2,9 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-# One word of the shell, whatever its quotes.
-quoted  = '$(subst ','\'',$(1))'
-JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(call quoted,$(JOBS)))
+# The variable $(1) as one word of the shell, whatever its quotes and dollars.
+quoted  = '$(subst ','\'',$(value $(1)))'
+JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(call quoted,JOBS))
 LEET    = runs/leet
 LAYOUT  = {"workspace_layout": {"left_sidebar": 0.4}} # else the names of runs are cut off
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -47,13 +47,13 @@ params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
 repro: setup ## compute every result that is out of date, and the report; JOBS=N models at a time
-	python -m pipelines.repro $(if $(JOBS),$(call quoted,$(JOBS)))
+	python -m pipelines.repro $(if $(JOBS),$(call quoted,JOBS))
 
 smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
 
 torture: setup ## kill and damage the smoke graph at random, and compare with an undisturbed run: make torture MINUTES=10 SEED=1
-	python -m pipelines.torture $(if $(MINUTES),--minutes=$(call quoted,$(MINUTES))) $(if $(SEED),--seed=$(call quoted,$(SEED)))
+	python -m pipelines.torture $(if $(MINUTES),--minutes=$(call quoted,MINUTES)) $(if $(SEED),--seed=$(call quoted,SEED))
 
 test: setup ## check lint and types, and run all tests, including every stage on tiny models
 	ruff check .
@@ -70,10 +70,10 @@ lint: setup ## format and lint in place
 	ruff check --fix .
 
 sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and memory), or an ad-hoc sweep: make sweep JOBS=2 ARGS='model.n_layers=1,2'
-	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),$(call quoted,$(JOBS))))
+	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),$(call quoted,JOBS)))
 
 corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
-	python -m pipelines.corpora $(if $(filter undefined,$(origin TEXT)),,--text=$(call quoted,$(TEXT))) --jobs=$(call quoted,$(JOBS)) $(ARGS)
+	python -m pipelines.corpora $(if $(filter undefined,$(origin TEXT)),,--text=$(call quoted,TEXT)) --jobs=$(call quoted,JOBS) $(ARGS)
 
 leet: setup ## show the runs of Weights & Biases in the terminal, without an account
 	@test -d runs/wandb || { echo "expected runs/wandb, got none; run make repro" >&2; exit 1; }
@@ -102,13 +102,13 @@ onset-law: setup ## fit the tokens at the phase change to batch size and context
 	python -m bench.table
 
 extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
-	python -m pipelines.extract_imported --weights=$(call quoted,$(WEIGHTS)) --tokenizer=$(call quoted,$(TOKENIZER)) --text=$(call quoted,$(TEXT)) --bos=$(call quoted,$(BOS)) $(ARGS)
+	python -m pipelines.extract_imported --weights=$(call quoted,WEIGHTS) --tokenizer=$(call quoted,TOKENIZER) --text=$(call quoted,TEXT) --bos=$(call quoted,BOS) $(ARGS)
 
 report: setup ## write the report again from stored records
 	python -m pipelines.repro --report
 
 compare: setup ## print the changes of reports/metrics.json for a pull request: make compare BASE=<revision or file>
-	@python -m pipelines.compare $(call quoted,$(BASE))
+	@python -m pipelines.compare $(call quoted,BASE)
 
 open: ## show the report in a browser
 	@test -f reports/index.html || { echo "expected reports/index.html, got none; run make repro" >&2; exit 1; }

@@ -8,7 +8,6 @@ store of the project.
 from __future__ import annotations
 
 import argparse
-import glob
 import os
 import re
 import shlex
@@ -22,6 +21,7 @@ import yaml
 
 from pathsum.claims.registry import judge_all
 from pathsum.core.locks import held
+from pathsum.corpora.text_files import local_path, matches, split_pattern
 from pathsum.report.corpora import row, write_rows
 from pipelines import repro
 from pipelines.handwritten import read_settings
@@ -32,6 +32,7 @@ from pipelines.scratch import choose_profile, copy_tree
 SCRATCH = Path(".scratch/corpora")
 PROFILE = "this_corpus"  # name of the profile in a scratch copy
 NAME = re.compile(r"\w(?:[\w.-]*[\w-])?")  # of a corpus and of its folder, which must not be . or ..
+ITEM = rf"({NAME.pattern})(?:@(\w+))?=(.+)"  # of TEXT: NAME=GLOB or NAME@PROFILE=GLOB
 DEFAULT = "corpora"  # default profile, which names of rows omit
 
 
@@ -73,15 +74,15 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         )
     if given.separator and not items:
         raise ValueError("--separator: expected TEXT, whose files it divides into documents, got none")
-    for item in items:
-        match = re.fullmatch(rf"({NAME.pattern})(?:@(\w+))?=(.+)", item)
+    for item in _joined(items):
+        match = re.fullmatch(ITEM, item)
         if match is None or match[1].lower() in map(str.lower, listed):  # some file systems ignore case
             raise ValueError(
                 f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than {names}, got {item!r}; for "
                 "example TEXT='essays=essays/**/*.txt'"
             )
         name, profile = match[1], match[2] or given.profile
-        key, path = _row(name, profile), os.path.abspath(os.path.expanduser(match[3]))
+        key, path = _row(name, profile), os.path.abspath(local_path(match[3])) + "/" * match[3].endswith("/")
         if key in found:  # a further glob of the same text
             found[key]["corpus"]["paths"].append(path)
             continue
@@ -89,6 +90,16 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         found[key] = _profile(profile, {"defaults": [{"override /corpus": "text"}], "corpus": text})
     if len({key.casefold() for key in found}) < len(found):
         raise ValueError(f"expected names of corpora that differ by more than case, got {', '.join(found)}")
+    return found
+
+
+def _joined(items: Sequence[str]) -> list[str]:
+    """Return the items of TEXT. What does not begin with a name is the rest of a path with blanks."""
+    found: list[str] = []
+    for item in items:
+        if found and not re.fullmatch(ITEM, item):
+            item = f"{found.pop()} {item}"
+        found.append(item)
     return found
 
 
@@ -176,7 +187,7 @@ def require_files(named: dict[str, dict[str, Any]]) -> None:
     for name, profile in named.items():
         paths = [] if (SCRATCH / name / TOKENS).exists() else profile.get("corpus", {}).get("paths", [])
         for path in paths:
-            if "**" not in path and not Path(path).exists() and not glob.glob(path):
+            if "**" not in split_pattern(path)[1] and not matches(path):
                 raise ValueError(
                     f"TEXT: {name}={path}: matches no file; check the pattern, or quote it if the shell expanded it"
                 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import frame, write_json
 from pathsum.corpora.hub import local_or_hub
+from pathsum.corpora.text_files import local_path
 from pathsum.data.tokenizer import tokenizer_hash
 from pathsum.imported.extraction import extract_tables
 from pathsum.imported.open_weights import open_weights
@@ -79,10 +80,10 @@ def extract(given: argparse.Namespace) -> None:
 
 def _path(name: str, text: str) -> Path:
     """Return the path ``text``, with ~ replaced. Raises ValueError if it begins with the name of an unknown user."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:
-        raise ValueError(f"{name.upper()}: expected a path, got {text!r}, whose ~ names no user here") from error
+    path = local_path(text)
+    if str(path).startswith("~") and not Path(path.parts[0]).exists():
+        raise ValueError(f"{name.upper()}: expected a path, got {text!r}, whose ~ names no user here")
+    return path
 
 
 if __name__ == "__main__":

@@ -157,9 +157,10 @@ def test_a_command_that_does_not_exist_is_noticed(wrong: str) -> None:
 
 def test_a_variable_is_one_word_of_the_shell_whatever_its_quotes() -> None:
     for target, variable in (("repro", "JOBS"), ("compare", "BASE"), ("corpora", "TEXT")):
-        shown = ["make", "--no-print-directory", "--dry-run", target, f"{variable}=it's"]
+        odd = "it's [1] $2, ~"
+        shown = ["make", "--no-print-directory", "--dry-run", target, f"{variable}={odd}"]
         printed = subprocess.run(shown, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        assert any(word.endswith("it's") for word in shlex.split(printed.splitlines()[-1]))
+        assert any(word.endswith(odd) for word in shlex.split(printed.splitlines()[-1]))
 
 
 def test_the_targets_are_the_makefiles() -> None:

@@ -109,6 +109,34 @@ def test_a_separator_across_chunks_is_found(tmp_path: Path) -> None:
     assert list(text_documents([str(tmp_path / "a")], "<>")) == parts
 
 
+@pytest.mark.parametrize("folder", ["notes [2024]", "run[12]", "what?", "a*b", "[!a]", "~backup", "**", "[[]x", "~"])
+def test_a_folder_that_exists_is_taken_literally_at_the_beginning_of_a_glob(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """The other folders match the same names as globs."""
+    for name in (folder, "run1", "whatx", "axxb", "b", "other"):
+        (tmp_path / "in" / name / "deep").mkdir(parents=True)
+        (tmp_path / "in" / name / "a.txt").write_text(f"{name} a")
+        (tmp_path / "in" / name / "deep" / "b.txt").write_text(f"{name} b")
+    monkeypatch.chdir(tmp_path / "in")
+    both, one = [f"{folder} a", f"{folder} b"], [f"{folder} a"]
+    for where in (f"{tmp_path}/in/{folder}", folder)[: 1 if folder == "~" else 2]:  # ~ alone is the home folder
+        for pattern in (where, f"{where}/", f"{where}/**/*.txt", f"{where}/**", f"{where}/**/"):
+            assert list(text_documents([pattern], "")) == both, pattern
+        for pattern in (f"{where}/*.txt", f"{where}/[a].txt", f"{where}/a.txt", f"{where}/?.txt"):
+            assert list(text_documents([pattern], "")) == one, pattern
+
+
+def test_a_glob_that_no_folder_is_named_after_stays_one(tmp_path: Path) -> None:
+    for name in ("run1", "run2", "run3"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(name)
+    (tmp_path / "run1.txt").write_text("a file")
+    assert list(text_documents([f"{tmp_path}/run[12]/*.txt"], "")) == ["run1", "run2"]
+    assert list(text_documents([f"{tmp_path}/run1*/"], "")) == ["run1"]
+    assert list(text_documents([f"{tmp_path}/run1*"], "")) == ["run1", "a file"]
+
+
 def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "binary").write_bytes(b"abc\0def")

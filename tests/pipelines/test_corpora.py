@@ -16,7 +16,7 @@ from pathsum.claims import registry
 from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
 from pipelines import corpora as module
-from pipelines.corpora import arguments, corpora, prepare, sweep
+from pipelines.corpora import arguments, corpora, prepare, require_files, sweep
 from pipelines.paths import ROOT
 from pipelines.scratch import choose_profile, copy_tree
 from tests.pipelines.workspace import edit, run, started
@@ -84,6 +84,24 @@ def test_a_list_of_corpora_that_names_no_folders_is_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=r"conf/corpora.yaml: expected"):
         corpora(arguments([]))
+
+
+def test_a_path_with_blanks_needs_no_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = asked(monkeypatch, "a=/with space/*.txt b@prose='/more of it' and=/x [1]/", "--only")
+    assert found["a"]["corpus"]["paths"] == ["/with space/*.txt"]
+    assert found["b@prose"]["corpus"]["paths"] == ["/more of it"]
+    assert found["and"]["corpus"]["paths"] == ["/x [1]/"]
+
+
+def test_a_folder_with_brackets_is_found_before_any_corpus_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes [2024]").mkdir()
+    (tmp_path / "notes [2024]" / "a.txt").write_text("a")
+    found = asked(monkeypatch, f"a={tmp_path}/notes [2024]/*.txt b='{tmp_path}/notes [2024]/**'", "--only")
+    require_files(found)
+    with pytest.raises(ValueError, match=r"TEXT: a=.*notes \[2024\]/\*.md: matches no file"):
+        require_files(asked(monkeypatch, f"a={tmp_path}/notes [2024]/*.md", "--only"))
 
 
 @pytest.mark.parametrize("blank", ["", " "])

@@ -127,6 +127,16 @@ def test_the_home_folder_of_nobody_is_refused(folder: Path, name: str) -> None:
         run(**{name: "~nobody.here/x"})
 
 
+def test_folders_named_with_brackets_and_tildes_are_found(folder: Path) -> None:
+    here = folder / "~mine [1]"
+    here.mkdir()
+    for name in ("mine.safetensors", "config.json", "tokenizer.json", "text.txt"):
+        (folder / name).rename(here / name)
+    tokenizer, text, out = (f"~mine [1]/{name}" for name in ("tokenizer.json", "*.txt", "new/tables"))
+    run(weights="~mine [1]/mine.safetensors", tokenizer=tokenizer, text=text, out=out)
+    assert (here / "new" / "tables" / "heads.csv").is_file()
+
+
 @pytest.mark.parametrize("name", ["..safetensors", "...safetensors"])
 def test_weights_whose_name_is_a_folder_above_write_nothing_there(folder: Path, name: str) -> None:
     (folder / "mine.safetensors").rename(folder / name)
@@ -141,5 +151,5 @@ def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
     assert "Traceback" not in done.stderr
-    named = [f"--{name}=$(call quoted,$({name.upper()}))" for name in ("weights", "tokenizer", "text")]
+    named = [f"--{name}=$(call quoted,{name.upper()})" for name in ("weights", "tokenizer", "text")]
     assert all(option in (ROOT / "Makefile").read_text() for option in named)

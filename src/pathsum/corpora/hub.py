@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pathsum.config import Corpus, Name
 from pathsum.corpora.corpus import Source
+from pathsum.corpora.text_files import local_path
 
 HUB_TIMEOUT = 5  # seconds to wait for an unreachable hub
 SUFFIXES = (".safetensors", ".json", ".pt", ".pth", ".bin", ".ckpt", ".pkl")  # endings of files, not of hub ids
@@ -82,7 +83,7 @@ def local_or_hub(named: str, *wanted: str) -> Path:
     missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the id is invalid, or the
     hub cannot be reached or refuses the request.
     """
-    path = Path(named).expanduser()
+    path = local_path(named)
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):
         return path
     hub = _package(

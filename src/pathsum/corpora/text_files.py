@@ -41,8 +41,8 @@ class TextCorpus(Corpus):
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
-    A folder stands for every file below it, except hidden files and files in hidden or linked folders. Files come in
-    sorted order, and a file that several ``paths`` or links lead to comes once. A byte-order mark at the beginning of a
+    A folder stands for every file below it, except hidden files and files in hidden or linked folders. Leading parts of
+    a glob that exist are taken literally, also ``notes [2024]``. Files come in sorted order, and a file that several ``paths`` or links lead to comes once. A byte-order mark at the beginning of a
     file is left out. A file is one document if ``separator`` is "", otherwise the separator splits it. In
     ``separator``, ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
 
@@ -110,34 +110,59 @@ def _stamp(path: Path) -> tuple[int, int]:
         return 0, 0
 
 
+def local_path(text: str) -> Path:
+    """Return the path ``text``, with a leading ~ or ~user replaced. A folder or file named ~user goes before the
+    user's home."""
+    path = Path(text)
+    first = path.parts[0] if path.parts else ""
+    return path if first != "~" and os.path.lexists(first) else Path(os.path.expanduser(text))
+
+
+def split_pattern(pattern: str) -> tuple[Path, list[str]]:
+    """Return the path with which ``pattern`` begins, and the parts after it, the first of which is a glob.
+
+    Leading parts that exist are taken literally, also if they contain the signs of a glob. All parts are literal if the
+    whole exists."""
+    path = local_path(pattern)
+    known = next((n for n in range(len(path.parts), 0, -1) if os.path.exists(Path(*path.parts[:n]))), 0)
+    at = next((i for i, part in enumerate(path.parts) if i >= known and glob.has_magic(part)), len(path.parts))
+    return Path(*path.parts[:at]), list(path.parts[at:])
+
+
+def matches(pattern: str) -> list[Path]:
+    """Return the files and folders that ``pattern`` names: the path itself if it exists, otherwise those that match the
+    glob; if it ends with a slash, folders alone."""
+    root, rest = split_pattern(pattern)
+    if not rest:
+        return [root] if os.path.lexists(root) else []
+    found = [Path(p) for p in glob.glob(os.path.join(glob.escape(str(root)), *rest), recursive=True)]
+    return [path for path in found if path.is_dir() or not pattern.endswith(os.sep)]
+
+
 def _expand(pattern: str) -> tuple[list[Path], list[str]]:
     """Return the files that ``pattern`` names, and a complaint for each folder that cannot be listed completely."""
-    path = Path(os.path.expanduser(pattern))
-    candidates = [path]
-    if not os.path.exists(path):
-        at = next((i for i, part in enumerate(path.parts) if glob.has_magic(part)), len(path.parts))
-        root = Path(*path.parts[:at])
-        if "**" in path.parts[at:]:
-            if not root.is_dir():
-                return [], []
-            hidden = any(part.startswith(".") for part in path.parts[at:])
-            if wrong := list(_unreadable(root, links=True, hidden=hidden)):
-                return [], wrong
-        elif wrong := list(_closed(path)):
+    root, rest = split_pattern(pattern)
+    if "**" in rest:
+        if not root.is_dir():
+            return [], []
+        if wrong := list(_unreadable(root, links=True, hidden=any(part.startswith(".") for part in rest))):
             return [], wrong
-        candidates = [Path(p) for p in glob.glob(str(path), recursive=True)]
+    elif wrong := list(_closed(root, rest)):
+        return [], wrong
+    candidates = matches(pattern)
     wrong = [complaint for c in candidates if c.is_dir() for complaint in _unreadable(c, links=False)]
     return [f for c in candidates for f in (_under(c) if c.is_dir() else [c])], wrong
 
 
-def _closed(path: Path) -> Iterator[str]:
-    """Yield a complaint for each folder whose permissions prevent a search for ``path``, which may be a glob without
-    ``**``."""
-    for depth in range(1, len(path.parts)):
-        for folder in glob.glob(str(Path(*path.parts[:depth]))):
+def _closed(root: Path, rest: Sequence[str]) -> Iterator[str]:
+    """Yield a complaint for each folder whose permissions prevent a search for ``rest`` below ``root``. ``rest`` may be
+    a glob without ``**``."""
+    parts = [*map(glob.escape, root.parts), *rest]
+    for depth in range(1, len(parts)):
+        for folder in glob.glob(os.path.join(*parts[:depth])):
             try:
                 os.stat(os.path.join(folder, "."))  # of a link, the folder that it leads to
-                if glob.has_magic(path.parts[depth]):
+                if depth >= len(root.parts) and glob.has_magic(parts[depth]):
                     os.scandir(folder).close()
             except PermissionError as error:
                 yield CLOSED.format(folder, error.strerror)

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.circuits.precision import finite
 from pathsum.core.lowrank import LowRank
 
 Triple = tuple[int, int, int]  # source, destination, out, as token ids
@@ -121,9 +122,11 @@ def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Fl
 def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
     """Return the ``k`` triples with the largest sum of ``effect`` over their occurrences, largest first.
 
-    Triples whose sum is not positive are left out, so the list can be shorter or empty. ValueError if ``k`` < 1."""
+    Triples whose sum is not positive are left out, so the list can be shorter or empty. ValueError if ``k`` < 1, or
+    for NaN or infinity."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
+    finite(effect, "effects")
     total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
     places = torch.diff(at.starts, append=at.starts.new_tensor([len(effect)]))
     best = total.topk(min(k, len(total)))

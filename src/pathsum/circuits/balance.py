@@ -10,11 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pathsum.circuits.precision import scaled
+
 
 def rms_norm(part: Float[Tensor, "batch pos d_model"]) -> float:
     """Return the root mean square, over windows and positions, of the Euclidean norm of ``part``, in units of the
     residual stream."""
-    return part.square().sum(-1).mean().sqrt().item()
+    x, n = scaled(part, "writes")
+    return x.square().sum(-1).mean().sqrt().item() * 2.0**n
 
 
 def power_share(
@@ -25,8 +28,10 @@ def power_share(
     """Return the power share of a part, Σ ‖s part‖² / Σ ‖s x‖² over windows and positions.
 
     x is the ``stream`` that a layer or the unembedding reads, and s the ``scale`` of the norm before it. Not negative.
-    The shares of all parts need not add up to 1, because parts can cancel. Not finite for a stream of zeros."""
-    return _ratio(part.square().sum(-1), stream, scale)
+    The shares of all parts need not add up to 1, because parts can cancel. Not finite for a stream of zeros. ValueError
+    for NaN or infinity."""
+    (y, n), (x, m) = scaled(part, "writes"), scaled(stream, "streams")
+    return _ratio(y.square().sum(-1), x, scale) * 4.0 ** (n - m)
 
 
 def projection_share(
@@ -38,9 +43,11 @@ def projection_share(
 
     x is the ``stream`` that a layer or the unembedding reads, and s the ``scale`` of the norm before it. The shares of
     parts that add up to the stream add up to 1. A share is negative if its part points against the stream. NaN for a
-    stream of zeros."""
-    return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
+    stream of zeros. ValueError for NaN or infinity."""
+    (y, n), (x, m) = scaled(part, "writes"), scaled(stream, "streams")
+    return _ratio(torch.linalg.vecdot(y, x), x, scale) * 2.0 ** (n - m)
 
 
 def _ratio(of_part: Tensor, stream: Tensor, scale: Tensor) -> float:
+    scale, _ = scaled(scale, "norm scales")
     return ((scale.square() * of_part).sum() / (scale.square() * stream.square().sum(-1)).sum()).item()

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pathsum.circuits.precision import checked
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 from pathsum.statistics.bootstrap import independent, resampled_means
@@ -77,7 +78,7 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
     current token, in proportion to the unigram distribution; with 0 the corpus is not smoothed. The correlation is 0 if
     either side is constant for each current token. Costs d_vocab² · d_model operations. ``block`` current tokens are
     processed at a time, which needs block × d_vocab numbers of memory. ValueError if the shape of the counts does not
-    fit the direct path, or if all counts are zero. See docs/framework.md §3.1."""
+    fit the direct path, if all counts are zero, or for weights with NaN or infinity. See docs/framework.md §3.1."""
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
@@ -149,6 +150,7 @@ class _Rows:
 def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[_Rows]:
     """Yield the rows of all current tokens that occur, at most ``block`` at a time. In float64, because sums run over
     d_vocab² entries. ValueError as in ``compare_with_corpus``."""
+    direct = checked(direct)
     n_next, n_tokens = direct.shape
     following = torch.zeros(n_next, dtype=torch.float64, device=direct.left.device)
     for start in range(0, n_tokens, block):

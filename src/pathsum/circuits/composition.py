@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from pathsum.circuits.precision import finite, scaled, unit
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
@@ -50,8 +51,9 @@ def composition(early: Head, late: Head, kind: str) -> float:
     """Return the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), with R the ``reader`` of the late head.
 
     0..1, and 0 if R or W_OV^early is zero. If both are partial isometries of rank r, and R reads exactly the subspace
-    that W_OV^early writes, the score is 1/√r. ValueError for an unknown ``kind``. See docs/framework.md §4.1."""
-    R, W_OV = reader(late, kind), early.W_OV
+    that W_OV^early writes, the score is 1/√r. It does not depend on the scale of the weights. ValueError for an unknown
+    ``kind``, or for weights with NaN or infinity. See docs/framework.md §4.1."""
+    R, W_OV = unit(reader(late, kind)), unit(early.W_OV)
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0
 
@@ -61,8 +63,9 @@ def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
 
     A write that is the same at every position gives later heads no information. If the mean write is 0, the head is
     returned unchanged. See docs/framework.md §4.4."""
-    u = mean_write / mean_write.norm().clamp(min=torch.finfo(mean_write.dtype).tiny)
-    return replace(head, W_O=head.W_O - torch.outer(u, u @ head.W_O))
+    (mean, _), W_O = scaled(mean_write, "mean writes"), finite(head.W_O)
+    u = mean / mean.norm().clamp(min=torch.finfo(mean.dtype).tiny)
+    return replace(head, W_O=W_O - torch.outer(u, u @ W_O))
 
 
 def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
@@ -70,14 +73,16 @@ def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
 
     ``varied`` holds v_i, the ``variance`` of each part. The result is 1 for all parts if they vary equally, and 0 for a
     constant part. See docs/framework.md §4.4."""
+    varied, _ = scaled(varied, "variances")
     return (varied / varied.mean().clamp(min=torch.finfo(varied.dtype).tiny)).sqrt()
 
 
 def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
     """Return the variance of writes over windows and positions, E‖x‖² − ‖E x‖² ≥ 0, in squared units of the residual
     stream."""
-    mean = written.mean((0, 1), dtype=torch.float64)
-    return max(0.0, (written.square().sum(-1).mean(dtype=torch.float64) - mean.square().sum()).item())
+    x, n = scaled(written, "writes")
+    mean = x.mean((0, 1), dtype=torch.float64)
+    return max(0.0, (x.square().sum(-1).mean(dtype=torch.float64) - mean.square().sum()).item()) * 4.0**n
 
 
 def composition_scores(
@@ -102,8 +107,8 @@ def scores_of_writers(
     rotations.
 
     Each of ``writers`` has as many heads per layer as ``weights``. The lists are empty with fewer than two layers.
-    ValueError if ``rotations`` is not a whole number ≥ 1, or if the matrices of a head do not act on column vectors of
-    d_model entries."""
+    ValueError if ``rotations`` is not a whole number ≥ 1, if the matrices of a head do not act on column vectors of
+    d_model entries, or if they have NaN or infinity."""
     if not isinstance(rotations, int) or rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; give a whole number")
     for w in (weights, *writers):
@@ -147,7 +152,8 @@ def _require_shapes(weights: Weights) -> None:
 
 def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]:
     """Return the Benjamini–Hochberg q-values of ``p_values``, in the same order and dtype (docs/framework.md §10.4).
-    0..1."""
+    0..1. ValueError for NaN."""
+    finite(p_values, "p-values")
     order = p_values.argsort(descending=True)
     n = len(p_values)
     ranks = torch.arange(n, 0, -1, dtype=p_values.dtype, device=p_values.device)
@@ -161,7 +167,7 @@ def spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
     """Return the squared singular values of each matrix, divided by their sum: one row per matrix.
 
     Rows are padded with zeros to the largest rank. The row of a zero matrix is zero."""
-    squared = [W.singular_values().double().square() for W in matrices]
+    squared = [unit(W).singular_values().double().square() for W in matrices]
     return pad_sequence([s / s.sum().clamp(min=torch.finfo(s.dtype).tiny) for s in squared], batch_first=True)
 
 

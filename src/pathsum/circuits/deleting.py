@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from pathsum.circuits.precision import finite, scaled, unit
 from pathsum.core.lowrank import LowRank
 
 
@@ -24,11 +25,12 @@ class Alignment:
 
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
-    """Return the covariance of writes over windows and positions, in squared units of the residual stream.
-    Costs batch · pos · d_model²."""
-    flat = written.flatten(0, 1)
+    """Return the covariance of writes over windows and positions, in squared units of the residual stream, as float64.
+    Costs batch · pos · d_model². ValueError for NaN or infinity."""
+    x, n = scaled(written, "writes")
+    flat = x.flatten(0, 1)
     centred = flat - flat.mean(0)
-    return centred.mT @ centred / len(flat)
+    return (centred.mT @ centred / len(flat)).double() * 4.0**n
 
 
 def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
@@ -36,7 +38,9 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
 
     This is the correlation between the earlier writes and their images under W_OV. It is −1 if W_OV maps each earlier
     write to its opposite, up to one positive factor. Its spread under random rotations is exact, not sampled. Both are
-    0 if nothing was written or the head is zero. See docs/framework.md §3.16."""
+    0 if nothing was written or the head is zero. ValueError for NaN or infinity. See docs/framework.md §3.16."""
+    W_OV, (C, _) = unit(W_OV), scaled(C, "covariances")
+    C = C.to(W_OV.left.dtype)
     read = W_OV.right @ C  # rank × d_model
     trace = (read * W_OV.left.mT).sum().item()
     gram = W_OV.left.mT @ W_OV.left
@@ -53,7 +57,9 @@ def removed(output: Float[Tensor, "batch pos d_model"], written: Float[Tensor, "
 
     o is the head's ``output`` and y what earlier layers wrote, each minus its mean over windows and positions. The
     share is 1 if the head cancels everything, negative if it adds to the earlier writes, and 0 if nothing was written.
-    Unlike ``alignment``, it depends on the attention patterns and the norm. See docs/framework.md §3.16."""
-    o, y = (x - x.mean((0, 1)) for x in (output, written))
+    Unlike ``alignment``, it depends on the attention patterns and the norm. ValueError for NaN or infinity. See
+    docs/framework.md §3.16."""
+    output, written = finite(output, "writes"), finite(written, "writes")
+    (o, n), (y, m) = (scaled(x - x.mean((0, 1)), "writes") for x in (output, written))
     size = y.square().sum().item()
-    return -(o * y).sum().item() / size if size > 0 else 0.0
+    return -(o * y).sum().item() / size * 2.0 ** (n - m) if size > 0 else 0.0

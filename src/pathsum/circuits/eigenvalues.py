@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
+from pathsum.circuits.precision import require_single, unit
 from pathsum.circuits.qk_ov import qk_circuit
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
@@ -38,7 +38,7 @@ def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Comp
     W_V W_E W_U W_O, which has the same non-zero eigenvalues. In nats before the final norm's scale. Costs
     d_vocab · d_model² once, and d_model² · d_head for each W_OV. ValueError for weights in a precision below float32,
     or with NaN or infinity. See docs/framework.md §3.5."""
-    _check(weights.W_E, weights.W_U, *(part for W_OV in W_OVs for part in (W_OV.left, W_OV.right)))
+    require_single(weights.W_E, weights.W_U, *(part for W_OV in W_OVs for part in (W_OV.left, W_OV.right)))
     W_E_W_U = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
     return [W_OV.after(W_E_W_U).eigenvalues() for W_OV in W_OVs]
 
@@ -52,7 +52,7 @@ def matching_eigenvalues(
     query's mean over keys, weighted by ``unigram``, is subtracted first. In nats before the late layer's scale at the
     key. Costs d_vocab · d_model · d_head. ValueError for weights in a precision below float32, or with NaN or infinity,
     or if ``unigram`` has a negative entry or sums to 0. See docs/framework.md §5.5."""
-    _check(weights.W_E, late.W_Q, late.W_K, early.W_V, early.W_O)
+    require_single(weights.W_E, late.W_Q, late.W_K, early.W_V, early.W_O)
     return qk_circuit(weights, late.W_QK.after(early.W_OV), unigram).eigenvalues()
 
 
@@ -71,10 +71,10 @@ def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int =
 
     ``circuit`` is output × source. A tie counts as a failure, so a zero head scores 0. Chance is 1 / d_vocab and
     5 / d_vocab. Costs d_vocab · sources · d_head operations, and d_vocab × block numbers of memory. ValueError if
-    ``sources`` is empty. See docs/framework.md §3.6."""
+    ``sources`` is empty, or for a circuit with NaN or infinity. See docs/framework.md §3.6."""
     if len(sources) == 0:
         raise ValueError("expected at least one source token to judge, got none; give torch.arange(d_vocab) for all")
-    first = fifth = 0
+    circuit, first, fifth = unit(circuit), 0, 0
     for some in sources.split(block):
         logits = circuit.left @ circuit.right[:, some]
         own = logits.gather(0, some.unsqueeze(0))
@@ -82,13 +82,3 @@ def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int =
         first += int((rivals < 1).sum())
         fifth += int((rivals < 5).sum())
     return DiagonalRank(top1=first / len(sources), top5=fifth / len(sources))
-
-
-def _check(*matrices: Tensor) -> None:
-    for W in matrices:
-        if torch.finfo(W.dtype).bits < 32:
-            raise ValueError(
-                f"eigenvalues need float32 at least, got {W.dtype}; convert with weights.to(torch.float32)"
-            )
-        if not W.isfinite().all():
-            raise ValueError(f"expected finite weights, got NaN or infinity in a matrix of shape {list(W.shape)}")

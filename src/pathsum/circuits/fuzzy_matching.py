@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from pathsum.circuits.precision import unit
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
@@ -42,7 +43,9 @@ def standardised(
     """Return the scores of pairs of tokens, ``dest`` at the query and ``source`` at the key, in standard deviations
     over all pairs of ``present`` tokens.
 
-    Each query's mean over the present keys is subtracted first, so the mean over all pairs is 0."""
+    Each query's mean over the present keys is subtracted first, so the mean over all pairs is 0. ValueError
+    for NaN or infinity."""
+    scores = unit(scores)
     queries, keys = scores.left, scores.right
     keys = keys - keys[:, present].mean(1, keepdim=True)
     every = LowRank(queries[present], keys[:, present])

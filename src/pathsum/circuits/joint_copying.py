@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pathsum.circuits.precision import finite
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head
 
@@ -16,8 +17,9 @@ def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[
     """Return the cosine of the attention patterns of every two heads, over all windows. Key 0, the attention sink, is
     left out.
 
-    0..1, with 1 on the diagonal. A head that attends only to key 0 has cosine 0 with every other head."""
-    flat = pattern[..., 1:].transpose(0, 1).flatten(1)
+    0..1, with 1 on the diagonal. A head that attends only to key 0 has cosine 0 with every other head.
+    ValueError for NaN or infinity."""
+    flat = finite(pattern, "patterns")[..., 1:].transpose(0, 1).flatten(1)
     inner = flat @ flat.mT
     length = inner.diagonal().sqrt()
     size = length[:, None] * length
@@ -29,7 +31,8 @@ def similar_groups(similarity: Float[Tensor, "head head"], least: float) -> list
     """Group heads by complete linkage: every two heads of a group have a ``similarity`` of at least ``least``.
 
     The two most similar groups are joined first. Each head is in exactly one group. Groups are ordered by their first
-    head."""
+    head. ValueError for NaN."""
+    finite(similarity, "similarities")
     groups: list[tuple[int, ...]] = [(h,) for h in range(len(similarity))]
     while len(groups) > 1:
         pairs = [(a, b) for i, a in enumerate(groups) for b in groups[i + 1 :]]

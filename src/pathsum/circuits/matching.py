@@ -9,6 +9,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from pathsum.circuits.paths import Path
+from pathsum.circuits.precision import require_single
 from pathsum.circuits.qk_ov import shares
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
@@ -38,8 +39,10 @@ def pair_matching_eigenvalues(
     c = ``scales`` are the norm scales at which each token's embedding is read (``scale_as_read``), so W_E itself is not
     scaled. Positive real parts indicate that the head attends where both paths start at the same token. Each query's
     mean over the keys of positive scale, weighted by ``unigram``, is subtracted first. In nats before later norm
-    scales. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``, applied to ``unigram`` at these keys.
-    See docs/framework.md §5.5."""
+    scales. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``, applied to ``unigram`` at these keys,
+    and as in ``precision.require_single`` for the weights. See docs/framework.md §5.5."""
+    heads = [weights.layers[layer][head] for path in paths for layer, head in path]
+    require_single(weights.W_E, late.W_Q, late.W_K, *(W for head in heads for W in (head.W_V, head.W_O)))
     query, key = (
         _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.circuits.precision import finite
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 
@@ -112,7 +113,8 @@ def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -
     """Return the relative error of the path expansion, max |paths − logits| / max |logits| (docs/framework.md §2.2).
 
     In float64 it should be below 1e-10. If all logits are zero, it is 0 if the sum of paths is zero too, and infinity
-    otherwise."""
+    otherwise. ValueError for NaN or infinity."""
+    paths, logits = finite(paths, "sums of paths"), finite(logits, "logits")
     error, scale = (paths - logits).abs().max().item(), logits.abs().max().item()
     if scale == 0:
         return 0.0 if error == 0 else float("inf")

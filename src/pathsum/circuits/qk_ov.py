@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.circuits.precision import checked, finite
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 
@@ -33,18 +34,19 @@ def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
 
     In nats above the mean over outputs, before the scale of the final norm. With norms, multiply each column of W_E by
     its scale first (docs/framework.md §1.4). Output × source, as low-rank factors. Costs d_vocab · d_model · d_head.
-    See docs/framework.md §3.3."""
-    centred = weights.W_U - weights.W_U.mean(0)
-    return W_OV.after(weights.W_E).then(centred)
+    At least in float32. ValueError for weights with NaN or infinity. See docs/framework.md §3.3."""
+    W_U = finite(weights.W_U)
+    return checked(W_OV).after(finite(weights.W_E)).then(W_U - W_U.mean(0))
 
 
 def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"]) -> LowRank:
     """Return the QK circuit W_Eᵀ W_QK W_E: the attention score of each query token for each key token.
 
     In nats above the query's mean over keys, weighted by ``unigram`` (shares or counts). Query × key, as low-rank
-    factors. Costs d_vocab · d_model · d_head. ValueError if ``unigram`` has a negative entry or sums to 0. See
-    docs/framework.md §3.4."""
-    circuit = W_QK.after(weights.W_E).then(weights.W_E.mT)
+    factors, at least in float32. Costs d_vocab · d_model · d_head. ValueError if ``unigram`` has a negative entry or
+    sums to 0, or for weights with NaN or infinity. See docs/framework.md §3.4."""
+    W_E = finite(weights.W_E)
+    circuit = checked(W_QK).after(W_E).then(W_E.mT)
     mean_key = circuit.right @ shares(unigram).to(circuit.right)
     return LowRank(circuit.left, circuit.right - mean_key.unsqueeze(-1))
 
@@ -55,9 +57,10 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
     column.
 
     After the first 1 + k // columns rows, ``block`` rows are computed at a time. Costs rows · columns · rank
-    operations, and about max(k, block × columns) numbers of memory. ValueError if ``k`` < 1."""
+    operations, and about max(k, block × columns) numbers of memory. ValueError if ``k`` < 1, or for NaN or infinity."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
+    table = checked(table)
     n_rows, n_columns = table.shape
     first = 1 + k // n_columns  # rows that hold k entries; their k-th largest entry rules out most later rows
     buffer = table.left.new_empty(min(max(first, block), n_rows), n_columns)
@@ -85,9 +88,10 @@ def top_rows(
 
     In an OV circuit, these are the outputs that each source raises most. ``block`` columns are computed at a time.
     Costs rows · n · rank operations, and rows × block numbers of memory. ValueError unless ``k`` is from 1 to the
-    number of rows."""
+    number of rows, or for NaN or infinity."""
     if not 1 <= k <= table.shape[0]:
         raise ValueError(f"expected 1 ≤ k ≤ {table.shape[0]} rows, got k = {k}")
+    table = checked(table)
     buffer = table.left.new_empty(min(block, len(columns)), table.shape[0])
     tops = []
     for some in columns.split(block):

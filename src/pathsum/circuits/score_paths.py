@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.paths import Path, Patterns, Scales, moved
+from pathsum.circuits.precision import scaled
 from pathsum.core.weights import Weights
 
 
@@ -91,13 +92,15 @@ def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> F
 
     Covariance and variance are taken over the keys of each query, and pooled over the queries of a window from
     ``first`` on. The shares of terms that add up to ``scores`` add up to 1. If the scores are constant, all shares are
-    0. ``scores`` must be finite, also at keys after the query, which get weight 0. See docs/framework.md §2.4."""
+    0. ValueError unless ``scores`` are finite, also at keys after the query, which get weight 0. See docs/framework.md
+    §2.4."""
+    scores, n = scaled(scores, "scores")
     seen = torch.ones_like(scores).tril()
     mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     centred = (scores - mean) * seen
     centred[:, :first] = 0
     variance = centred.square().sum((-2, -1), keepdim=True)
-    return centred / variance.clamp(min=torch.finfo(variance.dtype).tiny)
+    return centred / variance.clamp(min=torch.finfo(variance.dtype).tiny) / 2.0**n
 
 
 def by_distance(bias: Float[Tensor, "distance"]) -> Float[Tensor, "query key"]:

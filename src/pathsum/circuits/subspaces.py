@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from pathsum.circuits.composition import KINDS, reader
+from pathsum.circuits.precision import unit
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
@@ -29,8 +30,8 @@ class Overlap:
 def effective_rank(W: LowRank) -> float:
     """Return the participation ratio of the singular values, (Σ σ²)² / Σ σ⁴ (docs/framework.md §3.15).
 
-    A number of directions, from 1 to the rank; 0 for a zero matrix."""
-    squared = W.singular_values().double().square()
+    A number of directions, from 1 to the rank; 0 for a zero matrix. ValueError for NaN or infinity."""
+    squared = unit(W).singular_values().double().square()
     total = squared.sum().item()
     return total**2 / squared.square().sum().item() if total > 0 else 0.0
 
@@ -40,9 +41,10 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
     P projects onto the row space of the late head's ``reader``. The share is in 0..1. Unlike a composition score, it
     does not depend on how strongly the late head reads each direction. Returns (0, 0, 0) if the ``reader`` or
-    W_OV^early is zero. ValueError for an unknown ``kind``. See docs/framework.md §3.15."""
-    _, gains, read = reader(late, kind).svd()
-    U, S, _ = early.W_OV.svd()
+    W_OV^early is zero. ValueError for an unknown ``kind``, or for weights with NaN or infinity. See docs/framework.md
+    §3.15."""
+    _, gains, read = unit(reader(late, kind)).svd()
+    U, S, _ = unit(early.W_OV).svd()
     read = read[gains > gains.max() * torch.finfo(gains.dtype).eps * read.shape[1]]  # singular value > 0
     size = S.square().sum()
     d, r = read.shape[1], read.shape[0]

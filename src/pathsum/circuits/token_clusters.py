@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.circuits.precision import finite, scaled
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
@@ -54,8 +55,8 @@ def token_clusters(
     A group consists of the ``k`` tokens of ``sources`` (ids) with the largest weight in one eigenvector, whose largest
     absolute weight is made positive. The circuit is not a normal matrix, so these tokens need not raise each other.
     Each group therefore has a cohesion; all share one chance level, from 20 random rotations of the writes. Costs
-    21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources. See
-    docs/framework.md §3.11."""
+    21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources,
+    or for weights with NaN or infinity. See docs/framework.md §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
@@ -74,18 +75,19 @@ def singular_directions(
     (written). The mean is subtracted from each: over ``sources`` for the first, over the vocabulary for the second. The
     sign of u_i and v_i is such that, after this, the largest absolute entry of v_iᵀ W_E is positive. Returns at most
     ``directions`` entries, the largest singular value first, and none for a zero head. Costs
-    d_vocab · d_model · directions. ValueError unless ``k`` is from 1 to the number of sources. See
-    docs/framework.md §3.12."""
+    d_vocab · d_model · directions. ValueError unless ``k`` is from 1 to the number of sources, or
+    for weights with NaN or infinity. See docs/framework.md §3.12."""
     _check(sources, k, least=1)
-    U, S, V_T = W_OV.svd()
-    read = V_T[:directions] @ weights.W_E[:, sources]
+    (left, n), (right, m), W_U = scaled(W_OV.left), scaled(W_OV.right), finite(weights.W_U)
+    U, S, V_T = LowRank(left, right).svd()
+    read = V_T[:directions] @ finite(weights.W_E)[:, sources]
     read = read - read.mean(-1, keepdim=True)
-    written = (weights.W_U - weights.W_U.mean(0))[sources] @ U[:, :directions]
+    written = (W_U - W_U.mean(0))[sources] @ U[:, :directions]
     energy = (S.square() / S.square().sum().clamp(min=torch.finfo(S.dtype).tiny)).tolist()
     found = []
     for i in (S[:directions] > 0).nonzero().flatten().tolist():
         ends = [sources[(_sign(read[i]) * end).topk(k).indices] for end in (read[i], written[:, i])]
-        found.append(Direction(S[i].item(), energy[i], *ends))
+        found.append(Direction(S[i].item() * 2.0 ** (n + m), energy[i], *ends))
     return found
 
 

@@ -27,13 +27,15 @@ def principal_components(losses: Float[Tensor, "rows columns"], k: int) -> Traje
 
     The sign of a component is such that its coordinate with the largest absolute value is positive. In float64. Costs
     rows² · columns if there are more tokens than checkpoints. ValueError unless k ≥ 1 and there are more than ``k``
-    checkpoints and at least ``k`` tokens. See docs/framework.md §6.6."""
+    checkpoints and at least ``k`` tokens, and all losses are finite. See docs/framework.md §6.6."""
     rows, columns = losses.shape
     if not (1 <= k < rows and k <= columns):
         raise ValueError(
             f"expected more than k = {k} checkpoints and at least as many tokens, got {rows} × {columns}; keep more "
             "checkpoints or ask for fewer components"
         )
+    if not losses.isfinite().all():
+        raise ValueError("expected finite losses, got NaN or infinity; leave out broken checkpoints")
     centred = losses.double() - losses.double().mean(0)
     U, S, _ = torch.linalg.svd(centred, full_matrices=False)
     coordinates = (U * S)[:, :k] / math.sqrt(columns)

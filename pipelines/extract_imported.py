@@ -13,7 +13,7 @@ from pathsum.core.storage import frame, write_json
 from pathsum.corpora.hub import local_or_hub
 from pathsum.corpora.text_files import local_path
 from pathsum.data.tokenizer import tokenizer_hash
-from pathsum.imported.extraction import extract_tables
+from pathsum.imported.extraction import FEWEST, extract_tables
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 from pathsum.records import registry
@@ -70,6 +70,12 @@ def extract(given: argparse.Namespace) -> None:
             f"{', '.join(others[:3])}{', …' if len(others) > 3 else ''}; give another --out"
         )
     summary, tables = extract_tables(model, name, tokens, shown, config, given.context)
+    if summary.pieces:
+        print(
+            f"pathsum: TEXT: got {summary.documents} documents, expected {FEWEST} or more of similar length; cut into "
+            f"{summary.pieces} pieces, so skip-trigrams are chosen and judged on pieces of the same documents",
+            file=sys.stderr,
+        )
     if (folder / "summary.json").exists():
         print(f"{folder}: the tables of an earlier call are replaced; give --out to keep them", file=sys.stderr)
     write_json(folder / "summary.json", summary)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from pathsum.config import ExtractConfig
+from pathsum.data.windows import Windows, documents_of
 from pathsum.imported import extraction
 from pathsum.imported import model as imported
-from pathsum.imported.extraction import exactness_check, extract_tables
+from pathsum.imported.extraction import exactness_check, extract_tables, pieces_of
 from pathsum.imported.model import CheckpointModel, Extra, TransformerLensModel
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
@@ -87,7 +89,7 @@ def test_too_many_paths_are_not_added_up(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: int) -> None:
     found = model(5, "LN", POSITIONS[0], n_layers)
     summary, tables = extract_tables(found, "mine", text(), WORDS, HOW, context=256)
-    assert (summary.context, summary.windows, summary.n_layers) == (N_CTX, HOW.windows, n_layers)
+    assert (summary.context, summary.traced_windows, summary.n_layers) == (N_CTX, HOW.windows, n_layers)
     assert all(isinstance(row, registry.tables()[name]) for name, rows in tables.items() for row in rows)
     assert [(h.layer, h.head) for h in tables["heads"]] == [(layer, h) for layer in range(n_layers) for h in range(3)]
     assert (summary.prefix_matching is None) is (n_layers == 0)
@@ -100,7 +102,54 @@ def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.Monk
     found = model(6, None, POSITIONS[0])
     assert extract_tables(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8
     monkeypatch.setattr(extraction, "MOST_NUMBERS", 5 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
-    assert extract_tables(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 5
+    assert extract_tables(found, "mine", text(), WORDS, HOW, context=256)[0].traced_windows == 5
+
+
+def documents(*sizes: int) -> np.ndarray:
+    """Return a text of documents with these numbers of tokens, the first of which is BOS."""
+    return np.concatenate([np.concatenate([[0], text(size - 1)]) for size in sizes])
+
+
+def test_the_loss_is_that_of_all_windows_whatever_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, config = model(5, "LN", POSITIONS[0]), HOW.model_copy(update={"windows_per_document": 2})
+    tokens = documents(23 * N_CTX)
+    windows = Windows(tokens, N_CTX).batch(torch.arange(23))
+    right = cross_entropy(found.trace(windows[:, :-1]).logits.flatten(0, 1), windows[:, 1:].flatten()).item()
+    summary = extract_tables(found, "mine", tokens, WORDS, config, context=256)[0]
+    assert (summary.loss_nats, summary.windows) == (pytest.approx(right, rel=1e-6), 23)
+    monkeypatch.setattr(extraction, "MOST_NUMBERS", 4 * extraction._numbers(found.weights(), N_CTX))  # four at a time
+    again = extract_tables(found, "mine", tokens, WORDS, config, context=256)[0]
+    assert (again.loss_nats, again.windows) == (pytest.approx(right, rel=1e-6), 23)
+    monkeypatch.setattr(extraction, "LOSS_CHUNKS", 2)
+    assert extract_tables(found, "mine", tokens, WORDS, config, context=256)[0].windows == 8
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found", "pieces"),
+    [
+        ([300 * N_CTX], 1, 150),  # a piece of two windows each
+        ([101 * N_CTX] * 3, 3, 153),  # no piece of two documents
+        ([300 * N_CTX, *[4] * 30], 11, 160),  # a book among notes, three to a window
+        ([300 * N_CTX, *[N_CTX] * 23], 24, 173),  # a book among notes of a window each
+        ([30 * N_CTX], 1, 30),
+        ([5 * N_CTX], 1, 5),
+        ([N_CTX] * 40, 40, 0),  # documents of a window each are not cut
+        ([4 * N_CTX] * 51, 51, 0),  # enough documents
+    ],
+)
+def test_few_documents_are_cut_into_pieces(sizes: list[int], found: int, pieces: int) -> None:
+    config, tokens = HOW.model_copy(update={"windows_per_document": 2}), documents(*sizes)
+    parts = pieces_of(tokens, N_CTX, config)
+    whole = documents_of(tokens, N_CTX)
+    assert (len(whole.unique()), len(parts.unique())) == (found, pieces or found)
+    assert (parts.diff() >= 0).all()
+    assert not pieces or parts.bincount().max() <= 2
+    assert all(len(whole[parts == piece].unique()) == 1 for piece in parts.unique())
+    data = extraction.eval_data(tokens, WORDS, config, N_CTX)
+    assert len(data.documents.unique()) > 1  # some choose, and some judge
+    assert len(data.held_out) == min(len(whole), HOW.held_out_windows) // 2
+    summary = extract_tables(model(7, None, POSITIONS[0], 0), "mine", tokens, WORDS, config, context=256)[0]
+    assert (summary.documents, summary.pieces) == (found, pieces)
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:

@@ -18,7 +18,7 @@ from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.data.counting import pair_counts
-from pathsum.data.windows import HeldOut, Windows
+from pathsum.data.windows import HeldOut, Windows, balanced, documents_of
 from pathsum.extraction import atlas, framework
 from pathsum.extraction.inputs import EvalData, trace_model
 from pathsum.imported.model import Imported
@@ -29,6 +29,8 @@ from pathsum.records.imported import ImportedSummary
 
 MOST_PATHS = 10_000  # largest number of paths that the exactness check adds up; 4 layers of 8 heads have 6,561
 MOST_NUMBERS = 200_000_000  # numbers in the largest trace; this limits the number of windows
+LOSS_CHUNKS = 20  # largest number of traces of that size that are made for the loss
+FEWEST = 20  # documents, or pieces of documents: half of them choose skip-trigrams, and half judge them
 CHECKED_TOKENS = 64  # tokens per window in the exactness check, whose cost grows as paths · tokens²
 
 
@@ -45,9 +47,9 @@ def extract_tables(
 
     The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
     id, one for each id of the model. Windows have ``context`` tokens, or as many as the model allows if that is less.
-    There are fewer windows than in ``config`` where traces would be too large. Tables are computed in float32, and the
-    exactness check in float64. Raises ValueError if windows have fewer than 8 tokens, if ``tokens`` fit into one
-    window, or if logits are not finite.
+    There are fewer windows than in ``config`` where traces would be too large. The loss is that of ``text_loss``.
+    Tables are computed in float32, and the exactness check in float64. Raises ValueError if windows have fewer than 8
+    tokens, if ``tokens`` fit into one window, or if logits are not finite.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -69,7 +71,8 @@ def extract_tables(
     repeats = induction.repeat_losses(trained.repeated.logits, trained.repeated_tokens, trained.block)
     fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, framework.SMOOTHING)
     chance = induction.prefix_matching(uniform_attention(1 + 2 * trained.block), trained.block)
-    logits, targets = trained.natural.logits, data.windows[:, 1:]
+    loss, loss_windows = text_loss(model, Windows(tokens, n_ctx))
+    found, pieces = len(documents_of(tokens, n_ctx).unique()), len(pieces_of(tokens, n_ctx, config).unique())
     summary = ImportedSummary(
         name=name,
         n_layers=len(trained.weights.layers),
@@ -77,8 +80,11 @@ def extract_tables(
         d_model=len(trained.weights.W_E),
         d_vocab=len(words),
         context=n_ctx,
-        windows=len(data.windows),
-        loss_nats=cross_entropy(logits.flatten(0, 1), targets.flatten()).item(),
+        documents=found,
+        pieces=pieces if pieces > found else 0,
+        windows=loss_windows,
+        loss_nats=loss,
+        traced_windows=len(data.windows),
         repeat_first_loss_nats=repeats.first_nats,
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=matching.prefix_matching if matching else None,
@@ -98,12 +104,15 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
     """Return the token counts of a text, and the windows on which the model is run.
 
     Every second window is for measurements (``held_out``, ``windows``), and the others are for choices (``tuning``). If
-    there is only one window, it serves both purposes. Raises ValueError if there are fewer than n_ctx + 1 tokens.
+    there is only one window, it serves both purposes. If there are few documents, ``documents`` holds their
+    ``pieces_of`` instead. Raises ValueError if there are fewer than n_ctx + 1 tokens.
     """
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
     unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
-    held_out = HeldOut.of(tokens, n_ctx, config.windows_per_document, config.held_out_windows)
+    documents = pieces_of(tokens, n_ctx, config)
+    kept = balanced(documents, config.windows_per_document)[: config.held_out_windows]
+    held_out = HeldOut(windows.only(kept.numpy()), documents[kept])
     every, second = held_out.batch(), slice(1, None, 2) if len(held_out.windows) > 1 else slice(None)
     return EvalData(
         held_out=every[second],
@@ -115,6 +124,39 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
         words=words,
         tokenizer_hash="",
     )
+
+
+def pieces_of(tokens: Int64[np.ndarray, "token"], n_ctx: int, config: ExtractConfig) -> Int64[Tensor, "window"]:
+    """Return the document of each window or, if documents are few, the piece of a document.
+
+    Documents are few if there are less than FEWEST, or if ``windows_per_document`` windows of each are less than a
+    quarter of the windows that ``config`` asks for. A piece has at most ``windows_per_document`` consecutive windows,
+    or fewer if there would be less than FEWEST pieces.
+    """
+    documents = documents_of(tokens, n_ctx)
+    starts, sizes = documents.unique(return_counts=True)
+    kept, wanted = int(sizes.clamp(max=config.windows_per_document).sum()), min(len(documents), config.held_out_windows)
+    if len(starts) >= FEWEST and 4 * kept >= wanted:
+        return documents
+    most = max(1, min(config.windows_per_document, len(documents) // FEWEST))
+    rank = torch.arange(len(documents)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)  # within its document
+    return (documents * len(documents) + rank // most).unique(return_inverse=True)[1]
+
+
+@torch.no_grad()
+def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
+    """Return the mean loss on ``windows``, in nats per token, and their number.
+
+    Computed in float32, in chunks of at most MOST_NUMBERS numbers. If there are more than LOSS_CHUNKS chunks, as many
+    evenly spaced windows are used instead.
+    """
+    single, at_once = model.to(torch.float32), max(1, MOST_NUMBERS // _numbers(model.weights(), windows.n_ctx))
+    chosen, total = windows.spread(LOSS_CHUNKS * at_once), 0.0
+    for some in chosen.split(at_once):
+        batch = windows.batch(some)
+        logits = single.trace(batch[:, :-1]).logits
+        total += cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()).item() * len(some)
+    return total / len(chosen), len(chosen)
 
 
 @torch.no_grad()
@@ -138,8 +180,12 @@ def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float 
 def _affordable(config: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
     """Limit the number of windows such that a trace has at most MOST_NUMBERS numbers, but allow at least four
     windows."""
-    d_model, d_vocab = weights.W_E.shape
-    per_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
-    most = max(4, MOST_NUMBERS // per_window)  # intervals need four
+    most = max(4, MOST_NUMBERS // _numbers(weights, n_ctx))  # intervals need four
     fewer = {name: min(getattr(config, name), most) for name in ("windows", "repeated_windows")}
     return ExtractConfig(**{**config.model_dump(), **fewer})
+
+
+def _numbers(weights: Weights, n_ctx: int) -> int:
+    """Return the number of numbers in the trace of one window."""
+    d_model, d_vocab = weights.W_E.shape
+    return n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))

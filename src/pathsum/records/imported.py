@@ -13,8 +13,11 @@ class ImportedSummary:
     d_model: int
     d_vocab: int
     context: int  # tokens per window
-    windows: int  # number of windows of the text on which losses and attention are measured
+    documents: int  # of the text, as far as they have a window
+    pieces: int  # into which the documents are cut, because they are few; 0 if they are not cut
+    windows: int  # on which the loss is measured: all windows of the text, unless there are too many
     loss_nats: float  # on these windows
+    traced_windows: int  # on which attention is measured
     repeat_first_loss_nats: float  # on the first copy of repeated random tokens
     repeat_second_loss_nats: float  # on the second copy
     prefix_matching: float | None  # of the best head, 0..1; None without heads

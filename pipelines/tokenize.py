@@ -8,21 +8,29 @@ if __name__ == "tokenize":  # imported in place of the standard library's module
     sys.exit("error: run scripts as modules from the repository's root, for example `python -m pipelines.repro`")
 
 from pathsum.config import SyntheticCorpus, TokenizerConfig, load
-from pathsum.core.storage import write_json
+from pathsum.core.storage import read_value, write_json
 from pathsum.corpora.corpus import load_corpus
 from pathsum.corpora.synthetic import synthetic_corpus
-from pathsum.corpora.tokenizing import tokenize_corpus
+from pathsum.corpora.tokenizing import CUT, tokenize_corpus
 from pipelines.paths import THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
         values = params()
         corpus = load_corpus(section(values, "corpus"))
-        tokenize_corpus(
+        headers = tokenize_corpus(
             corpus,
             load(TokenizerConfig, section(values, "tokenizer"), "tokenizer"),
             section(values, "model", "n_ctx"),
             TOKENS,
         )
+        if (TOKENS / CUT).is_file():
+            found, pieces = read_value(TOKENS / CUT)["documents"], [header.documents for header in headers.values()]
+            print(
+                f"pathsum: corpus {corpus.name}: got {found} documents, too few for tuning and verdicts; cut into "
+                f"{sum(pieces)} pieces ({pieces[1]} for tuning, {pieces[2]} for verdicts). Neighboring pieces of a "
+                "document can be in different parts, so held-out losses are lower than on documents never trained on",
+                file=sys.stderr,
+            )
         if isinstance(corpus, SyntheticCorpus):
             write_json(TOKENS / "truth.json", synthetic_corpus(corpus)[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from pathsum.config import Corpus, TokenizerConfig
+from pathsum.corpora.pieces import cut
 from pathsum.corpora.text_files import TextCorpus
 from pathsum.corpora.tokenizing import tokenize_corpus
 from pathsum.data import tokens as tokens_module
@@ -118,6 +120,70 @@ def test_a_corpus_becomes_a_tokenizer_and_three_token_files_without_a_document_i
     assert set.union(*kept.values()) == set(TEXTS[:97])
     assert sum(map(len, kept.values())) == 97  # none in two parts
     assert tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out") == headers
+
+
+def test_few_documents_are_cut_into_pieces_and_many_are_not(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    words = [f"w{i % 89}{'.' if i % 7 else chr(10)}" for i in range(40_000)]
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        rng.shuffle(words)
+        (tmp_path / "in" / f"{number}.txt").write_text(" ".join(words))
+    corpus = TextCorpus(
+        source="text", name="mine", validation_share=0.1, paths=(str(tmp_path / "in"),), separator="", max_documents=9
+    )
+    out = tmp_path / "out"
+    headers = tokenize_corpus(corpus, CONFIG, 29, out)
+    assert json.loads((out / "pieces.json").read_text()) == {"documents": 3}
+    assert min(headers["tuning"].documents, headers["verdict"].documents) >= 10
+    assert 300 <= sum(header.documents for header in headers.values()) <= 500  # 20 for tuning, 20 for verdicts of 400
+    whole = [(tmp_path / "in" / f"{number}.txt").read_text() for number in range(3)]
+    tokenizer = load_tokenizer(out / "tokenizer.json")
+    for part in PARTS:
+        tokens = read_tokens(out / f"{part}.bin").tokens
+        found = [tokenizer.decode(d[1:].tolist()) for d in np.split(tokens, np.flatnonzero(tokens == BOS)[1:])]
+        assert all(any(piece in text for text in whole) and piece.endswith("\n") for piece in found[:5])
+    assert sum(header.text_bytes for header in headers.values()) == sum(len(text) for text in whole)
+    assert tokenize_corpus(corpus, CONFIG, 29, out) == headers
+    tokenize_corpus(text_corpus(tmp_path / "many", 0.3), CONFIG, 29, out)
+    assert not (out / "pieces.json").exists()
+
+
+def test_copies_of_one_document_are_one_document(tmp_path: Path) -> None:
+    """A hundred copies have too few different pieces, although there are enough in number."""
+    (tmp_path / "in").mkdir()
+    for number in range(100):
+        (tmp_path / "in" / f"{number}.txt").write_text(TEXTS[0] * 9)
+    corpus = TextCorpus(
+        source="text", name="mine", validation_share=0.5, paths=(str(tmp_path / "in"),), separator="", max_documents=100
+    )
+    with pytest.raises(
+        ValueError, match=r"has too few documents: expected at least 10 that differ, got \d+ for train, "
+    ):
+        tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
+
+
+def test_windows_of_few_documents_are_refused(tmp_path: Path) -> None:
+    """The documents are enough, but too short for more than a few windows in all."""
+    corpus = text_corpus(tmp_path / "in", 0.3)
+    with pytest.raises(
+        ValueError, match=r"too few windows: expected windows of at least 10 documents, got [1-9] \(of \d+ documents"
+    ):
+        tokenize_corpus(corpus, CONFIG, 199, tmp_path / "out")
+
+
+@pytest.mark.parametrize("size", [7, 30, 100, 1000, 10**6])
+@pytest.mark.parametrize(
+    "text", ["one\n\ntwo lines\nof text\n\n" * 40, "a b c " * 90, "x" * 500, "\n" * 70 + "é" * 70, "x"]
+)
+def test_pieces_are_the_document_in_parts_of_about_the_size(text: str, size: int) -> None:
+    parts = cut(text, size)
+    assert "".join(parts).replace("\n", "") == text.replace("\n", "")
+    assert max(map(len, parts)) <= 2 * size + 1
+    if text.startswith("one") and size >= 30:
+        assert all(part.endswith("\n\n") for part in parts)
+    if text.startswith("a b"):
+        assert all(part.endswith(" ") for part in parts)
 
 
 def test_the_draft_of_a_killed_process_is_removed_and_that_of_a_running_one_is_not(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def test_the_baselines_are_ordered_and_the_rows_are_those_asked_for(folder: Path
     summary, rows, counts = corpus_statistics(folder, "p", 37, HOW)
     assert isinstance(summary, CorpusSummary)
     assert summary.bigram_loss_nats < summary.unigram_loss_nats < math.log(283)
+    assert summary.source_documents == 101
     assert summary.train_documents + summary.tuning_documents + summary.verdict_documents == 101
     assert 0 < summary.repeated_share < 1
     assert {kind: sum(r.kind == kind for r in rows) for kind in ("unigram", "bigram", "skip_trigram")} == {

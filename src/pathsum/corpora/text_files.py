@@ -42,9 +42,10 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
     A folder stands for every file below it, except hidden files and files in hidden or linked folders. Leading parts of
-    a glob that exist are taken literally, also ``notes [2024]``. Files come in sorted order, and a file that several ``paths`` or links lead to comes once. A byte-order mark at the beginning of a
-    file is left out. A file is one document if ``separator`` is "", otherwise the separator splits it. In
-    ``separator``, ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
+    a glob that exist are taken literally, also ``notes [2024]``. Files come in sorted order, and a file that several
+    ``paths`` or links lead to comes once. A byte-order mark at the beginning of a file is left out. A file is one
+    document if ``separator`` is "", otherwise the separator splits it. In ``separator``, ``\0``, ``\n``, ``\r`` and
+    ``\t`` may be written as a backslash and a character.
 
     Before the first document, one error lists the first SHOWN problems. It is FileNotFoundError if a path is missing, a
     folder has no files or a glob has no match. Otherwise it is ValueError: for files that are empty, binary, unreadable

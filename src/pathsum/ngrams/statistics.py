@@ -122,12 +122,16 @@ def corpus_statistics(
     held_out_unigram = np.asarray(pair_counts(held_out.windows, d_vocab).sum(axis=0)).ravel()
     smoothing = best_smoothing(BigramTable.of(bigram, unigram), pair_counts(Windows(tuning.tokens, n_ctx), d_vocab))
     statistics = CorpusStatistics(unigram, bigram, smoothing)
+    documents = sum(file.header.documents for file in files)
+    if (pieces := folder / "pieces.json").is_file():  # the documents were cut
+        documents = json.loads(pieces.read_text(encoding="utf-8"))["documents"]
     summary = CorpusSummary(
         name=name,
         corpus_hash=train.header.corpus_hash,
         tokenizer_hash=train.header.tokenizer_hash,
         d_vocab=d_vocab,
         n_ctx=n_ctx,
+        source_documents=documents,
         **{f"{part}_documents": file.header.documents for part, file in zip(PARTS, files, strict=True)},
         **{f"{part}_tokens": file.header.count for part, file in zip(PARTS, files, strict=True)},
         **{f"{part}_bytes": file.header.text_bytes for part, file in zip(PARTS, files, strict=True)},

@@ -19,6 +19,7 @@ class CorpusSummary:
     tokenizer_hash: str
     d_vocab: int
     n_ctx: int
+    source_documents: int  # of the source; if they are few, the numbers below count the pieces that they are cut into
     train_documents: int
     tuning_documents: int  # held-out documents for evaluations during training and for every choice
     verdict_documents: int  # held-out documents for every judgment

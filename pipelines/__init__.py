@@ -29,6 +29,9 @@ if _missing:
     )
 
 from pipelines.interrupts import end_with_parent, listen  # noqa: E402
+from pipelines.user import provide_user  # noqa: E402
+
+provide_user()
 
 # OpenMP reads this setting when torch loads. Without it, waiting threads keep their cores busy, which slows training if
 # other processes need these cores: 1.5k instead of 11k tokens/s next to three busy processes. On an idle machine the

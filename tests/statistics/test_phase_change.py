@@ -104,7 +104,9 @@ def test_the_interval_over_documents_covers_the_change_of_all_documents() -> Non
         g = torch.Generator().manual_seed(seed)
         at = 1000 + 100 * normal(g, 16)
         curves = torch.sigmoid((torch.tensor(tokens, dtype=torch.float64)[:, None] - at) / 100)
-        found = change_interval(onset, tokens, resampled_means(curves, independent(curves), g, 200))
+        of, at_all = independent(curves), onset(tokens, curves.mean(1).tolist())
+        assert at_all is not None
+        found = change_interval(onset, tokens, at_all, resampled_means(curves, of, g, 200), of)
         assert found is not None
         covered += found[0] <= 1000 <= found[1]
         width += found[1] - found[0]
@@ -117,7 +119,19 @@ def test_a_change_that_hangs_on_one_document_has_no_interval() -> None:
     it."""
     tokens, flat = [0, 10, 20], [0.0, 0.0, 0.0]
     curves = torch.tensor([flat, flat, flat, [0.0, 0.5, 1.0]], dtype=torch.float64).mT
-    drawn = resampled_means(curves, independent(curves), torch.Generator().manual_seed(0), 200)
-    assert onset(tokens, curves.mean(1).tolist()) is not None
-    assert change_interval(onset, tokens, drawn) is None
-    assert change_interval(onset, tokens, torch.zeros(3, 7, dtype=torch.float64)) is None
+    of = independent(curves)
+    drawn = resampled_means(curves, of, torch.Generator().manual_seed(0), 200)
+    found = onset(tokens, curves.mean(1).tolist())
+    assert found is not None
+    assert change_interval(onset, tokens, found, drawn, of) is None
+    assert change_interval(onset, tokens, found, torch.zeros(3, 7, dtype=torch.float64), of) is None
+
+
+def test_the_interval_of_a_change_stays_within_the_evaluations() -> None:
+    """Two documents that change at the first and at the last interval: the widened interval would end before 0."""
+    tokens = [0, 10, 20, 30]
+    curves = torch.tensor([[0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]], dtype=torch.float64).mT
+    of, found = independent(curves), onset(tokens, curves.mean(1).tolist())
+    assert found is not None
+    drawn = resampled_means(curves, of, torch.Generator().manual_seed(0), 200)
+    assert change_interval(onset, tokens, found, drawn, of) == (0, 30)

@@ -20,7 +20,7 @@ from torch import Tensor
 from pathsum.circuits.precision import checked
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
-from pathsum.statistics.bootstrap import independent, resampled_means
+from pathsum.statistics.bootstrap import independent, resampled_means, widened
 
 FLAT_NATS = 1e-12  # a table whose entries vary by less than this counts as constant
 ROUNDING = 1e-9  # where √((1 − r_xu²)(1 − r_yu²)) is below this, the partial correlation is rounding error and set to 0
@@ -129,8 +129,9 @@ def unigram_control(
     docs/framework.md §3.2."""
     moments = torch.cat([_moments(rows) for rows in _rows_of_pairs(direct, counts, smoothing, block)])
     r_xy, r_yu, r_xu = _correlations(moments.sum(0))
-    drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, independent(moments.mT), generator).mT)
-    low, high = torch.quantile(drawn_xy - drawn_yu, drawn_xy.new_tensor([0.025, 0.975])).tolist()
+    sources = independent(moments.mT)
+    drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, sources, generator).mT)
+    low, high = widened(r_xy - r_yu, drawn_xy - drawn_yu, sources).tolist()
     left = ((1 - r_xu**2) * (1 - r_yu**2)).clamp(min=0).sqrt()
     partial = torch.where(left > ROUNDING, (r_xy - r_xu * r_yu) / left, 0)
     return UnigramControl(r_yu.item(), low, high, partial.item())

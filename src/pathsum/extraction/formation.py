@@ -176,6 +176,7 @@ def change(
         return None
     windows, ends = curve.shape[1], None
     if len(documents.unique()) > 1:
-        ends = change_interval(find, tokens, resampled_means(curve, documents, generator, DRAWS))
+        drawn = resampled_means(curve, documents, generator, DRAWS)
+        ends = change_interval(find, tokens, found, drawn, documents)
     low, high = ends or (None, None)
     return ChangePointRow(name, found.tokens_seen, found.low, found.high, low, high, windows if windows > 1 else None)

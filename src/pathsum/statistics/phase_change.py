@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.statistics.bootstrap import ENDS
+from pathsum.statistics.bootstrap import widened
 
 LEAST_BENT = 12  # evaluations needed to tell a bend from noise
 CLEAR = 12.0  # smallest n log(RSS₁ / RSS₂) of a bend; exceeded by under 1 % of white-noise curves
@@ -85,17 +85,22 @@ def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
 def change_interval(
     find: Callable[[Sequence[int], Sequence[float]], Onset | None],
     tokens_seen: Sequence[int],
+    found: Onset,
     drawn: Float[Tensor, "rows n"],
+    documents: Int[Tensor, "batch"],
 ) -> tuple[int, int] | None:
-    """Return the 95 % percentile interval of a change point, in tokens seen, over bootstrap draws of its curve.
+    """Return the 95 % interval of the change point ``found``, in tokens seen, from bootstrap draws of its curve.
 
-    Each column of ``drawn`` is one draw of the curve, with a row per evaluation, and ``find`` returns its change point
-    or None. The interval is over the draws that have a change point. It is None if their share is below KNOWN (0.95).
-    Errors as in ``find``. See docs/framework.md §6.5."""
+    Each column of ``drawn`` is one draw of ``documents``, with a row per evaluation, and ``find`` returns its change
+    point or None. The interval is over the draws that have a change point, and ends at the first and the last
+    evaluation. It is None if the share of these draws is below KNOWN (0.95). Errors as in ``find``. See
+    docs/framework.md §6.5 and §10.1."""
     points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
     if not points or len(points) < KNOWN * drawn.shape[1]:
         return None
-    low, high = torch.quantile(torch.tensor(points, dtype=torch.float64), ENDS).round().long().tolist()
+    at = torch.tensor(found.tokens_seen, dtype=torch.float64)
+    ends = widened(at, torch.tensor(points, dtype=torch.float64), documents)
+    low, high = ends.clamp(tokens_seen[0], tokens_seen[-1]).round().long().tolist()
     return low, high
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from scipy.special import stdtrit
+
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.one_layer import copying_share, passing_share
 from pathsum.figures.symbols import visible
@@ -132,7 +134,7 @@ def _confirmed(cells: Sequence[Cell]) -> str:
 
 
 def _clustered(counts: Sequence[tuple[int, int]]) -> str:
-    """Format a share with its 95 % interval by the ratio estimator. ``counts`` holds (hits, trials) per head; the
+    """Format a share with its 95 % t-interval by the ratio estimator. ``counts`` holds (hits, trials) per head; the
     skip-trigrams of a head are one cluster. With fewer than two heads with trials, return "one head"."""
     known = [(hits, n) for hits, n in counts if n]
     total = sum(n for _, n in known)
@@ -140,7 +142,7 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
         return "one head"
     share = sum(hits for hits, _ in known) / total
     spread = sum((hits - share * n) ** 2 for hits, n in known) * len(known) / (len(known) - 1)
-    error = 1.96 * spread**0.5 / total
+    error = float(stdtrit(len(known) - 1, 0.975)) * spread**0.5 / total
     return (
         f"{number(share)} [{number(max(0.0, share - error))}, {number(min(1.0, share + error))}], interval over heads"
     )

@@ -604,7 +604,7 @@ def test_a_synthetic_corpus_has_more_documents_than_are_held_out(tmp_path: Path)
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("calibrate.seeds=[24,100,23]", "calibrate: expected seeds that are not in tuning_seeds, got 23, 100"),
+        ("calibrate.seeds=[48,100,23]", "calibrate: expected seeds that are not in tuning_seeds, got 23, 100"),
         ("calibrate.model.norm=none", "synthetic models are trained together: expected model.norm=rms, got none"),
         ("calibrate.model.positions=none", "are trained together: expected model.positions=relative, got none"),
         ("calibrate.synthetic_models.copies.model.n_layers=3", "copies.model.n_layers: expected 2, as a kind"),

@@ -6,7 +6,7 @@ from pathsum.claims import content, samples
 from pathsum.claims.chance import always, or_unknown, uniform, with_layers
 from pathsum.claims.formatting import head_label, number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
-from pathsum.records.composition import CompositionRow
+from pathsum.records.composition import KEYS_COMPOSE, CompositionRow
 from pathsum.records.results import Cell, Results
 
 PREFIX_MATCHING, PREVIOUS_TOKEN = 0.4, 0.7  # mean attention of the two heads of the mechanism, 0..1
@@ -115,7 +115,8 @@ CLAIMS: tuple[Claim, ...] = (
         "The induction head reads the previous-token head through its keys.",
         "AMF, Three Kinds of Composition",
         "early head of the edge with the highest composition score times size, among those into the best induction "
-        "head's keys that compose; value: that score minus chance, both without the early head's mean write",
+        f"head's keys that compose, which needs a score of at least {KEYS_COMPOSE} times chance; value: that score "
+        "minus chance, all without the early head's mean write",
         "is the previous-token head",
         each(2, _k_composition),
         needs_induction_head=True,
@@ -127,7 +128,8 @@ CLAIMS: tuple[Claim, ...] = (
         "composition_mostly_k",
         "Heads of a two-layer model compose mostly through keys.",
         "AMF, Three Kinds of Composition",
-        "K's share of the excess over chance of all edges that compose, without the early heads' mean writes",
+        f"K's share of the excess over chance of all edges that compose (into keys: score of at least {KEYS_COMPOSE} "
+        "times chance), without the early heads' mean writes",
         f"≥ {MOST}",
         each(2, _mostly_k),
         chance=always("1/3"),

@@ -7,27 +7,29 @@ from concurrent.futures import ProcessPoolExecutor
 
 import torch
 
+from pathsum.calibration.coverage import Held, coverage, held
 from pathsum.calibration.score import Tried, calibrate, tried
 from pathsum.calibration.synthetic import train_synthetic
 from pathsum.config import CalibrateConfig, ExtractConfig, SyntheticModelConfig, load
 from pathsum.core.storage import write_rows
-from pathsum.records.calibration import CalibrationRow
+from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pipelines.interrupts import workers
-from pipelines.paths import CALIBRATION, THREADS, cores, leave_out_compiler, params, section, stage
+from pipelines.paths import CALIBRATION, COVERAGE, THREADS, cores, leave_out_compiler, params, section, stage
 
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
 
 Job = tuple[str, SyntheticModelConfig, tuple[int, ...], ExtractConfig]
 
 
-def run_detectors(job: Job) -> list[Tried]:
+def run_detectors(job: Job) -> list[tuple[Tried, Held]]:
     """Train a model on each synthetic corpus of one kind, and run every detector on it. Uses one thread.
 
-    Return, for each model, its units (present, found) by detector, or None if it has not learned its text.
+    Return, for each model, its units (present, found) by detector, or None if it has not learned its text, and whether
+    the intervals of its ablations hold.
     """
     torch.set_num_threads(1)
     leave_out_compiler()
-    return [tried(model) for model in train_synthetic(*job)]
+    return [(tried(model), held(model)) for model in train_synthetic(*job)]
 
 
 if __name__ == "__main__":
@@ -45,4 +47,5 @@ if __name__ == "__main__":
             with workers():
                 results = pool.map(run_detectors, jobs)
             found = [one for some in results for one in some]
-        write_rows(CALIBRATION, calibrate(found), CalibrationRow)
+        write_rows(CALIBRATION, calibrate([units for units, _ in found]), CalibrationRow)
+        write_rows(COVERAGE, coverage([intervals for _, intervals in found]), CoverageRow)

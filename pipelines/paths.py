@@ -34,6 +34,7 @@ RUNS = Path("runs")
 MODELS = Path("models")
 CIRCUITS = Path("circuits")
 CALIBRATION = Path("data/calibration.parquet")
+COVERAGE = Path("data/coverage.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml if available, ten times as fast as PyYAML's own parser

@@ -11,10 +11,10 @@ from typing import Any
 
 from pathsum.core.manifest import MANIFEST, require_whole
 from pathsum.core.storage import read_json, read_rows
-from pathsum.records.calibration import CalibrationRow
+from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results, read_cell
-from pipelines.paths import CALIBRATION, CIRCUITS, MODELS, SO_FAR, STATISTICS, params, section
+from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, MODELS, SO_FAR, STATISTICS, params, section
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
@@ -42,14 +42,16 @@ def read_results(folder: Path = Path()) -> Results:
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
-    calibrated = folder / CALIBRATION
-    calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() and "calibrate" not in left else []
+    calibration, coverage = (
+        read_rows(folder / path, kind) if (folder / path).exists() and "calibrate" not in left else []
+        for path, kind in ((CALIBRATION, CalibrationRow), (COVERAGE, CoverageRow))
+    )
     positions = {name: section(cells, name, "model", "positions") for name in found | controls}
     sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)
     # Sample sizes, which claims print as n.
     about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}
-    return Results(found, controls, corpus, ngrams, about, missing, calibration)
+    return Results(found, controls, corpus, ngrams, about, missing, calibration, coverage)
 
 
 def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:

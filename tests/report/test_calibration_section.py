@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pathsum.figures.causal import ablations
 from pathsum.page.document import Section
-from pathsum.report.themes.calibration import calibration, certain, marked, section, trusted
+from pathsum.report.theme import themes
+from pathsum.report.themes.calibration import calibration, certain, marked, section, trusted, with_coverage
 from tests.report import synthetic
 
 RESULTS = synthetic.results()
@@ -46,3 +48,30 @@ def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> 
 def test_certainty_is_a_matter_of_both_bounds() -> None:
     row = replace(RESULTS.calibration[0], precision=1.0, recall=1.0, precision_low=0.95, recall_low=0.89)
     assert (trusted(row), certain(row), certain(replace(row, recall_low=0.9))) == (True, False, True)
+
+
+def test_intervals_from_few_windows_carry_their_measured_coverage() -> None:
+    """The note quotes the smallest number of windows, and the range over quantities."""
+    row = RESULTS.coverage[0]
+    rows = [row, replace(row, quantity="edge", share=0.912), *RESULTS.coverage[1:]]
+    results = replace(RESULTS, coverage=rows)
+    said = "95 % intervals from 12 windows held the value on many windows in 91 to 94 % of cases"
+    board = section(results, {"calibration": calibration(results)})  # type: ignore[dict-item]
+    assert any(said in text for text in board.paragraphs)
+    (table,) = [block for block in board.blocks if getattr(block, "csv", "") == "coverage.csv"]
+    assert [entry.text for entry in table.rows[1]] == [
+        *("held-out text", "effect of an edge", "12", "100", "5", "0.91 [0.90, 0.97]")
+    ]
+    shown = ablations(results)
+    assert shown is not None
+    assert said in shown.caption
+    for name in ("causal", "content", "norm_scales", "attention_sinks", "agreement"):
+        theme = themes()[name]
+        assert theme.few_windows
+        assert (
+            with_coverage(theme.section(results, {}), results)
+            .paragraphs[-1]
+            .startswith(f"On synthetic corpora, {said}")
+        )
+    silent = replace(results, coverage=[])
+    assert with_coverage(board, silent) == board

@@ -63,7 +63,9 @@ def test_the_interval_of_a_paired_ratio_covers_it(n: int) -> None:
     g = generator(n)
     whole = 3 + normal(g, 400, n)
     part = whole / 2 + 0.3 * normal(g, 400, n)
-    found = [ratio_interval(a, b, independent(a), generator(i)) for i, (a, b) in enumerate(zip(part, whole, strict=True))]
+    found = [
+        ratio_interval(a, b, independent(a), generator(i)) for i, (a, b) in enumerate(zip(part, whole, strict=True))
+    ]
     assert coverage(found, 0.5) > 0.93 - 3 * (0.95 * 0.05 / 400) ** 0.5
 
 

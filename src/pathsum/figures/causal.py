@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label
+from pathsum.claims.reliability import coverage
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, errors, picture
 from pathsum.records.ablations import AblationRow
@@ -54,8 +55,8 @@ def ablations(results: Results) -> Figure | None:
         "means that the loss falls. Shaded: the first-layer head that attends most to the previous token, and the head "
         "with the highest prefix matching. Where these two heads do induction, ablating either should raise the loss "
         f"on the second copy. Bars: 95 % bootstrap intervals, on {windows} windows of held-out text and as many of "
-        "repeated random tokens."
-    )
+        f"repeated random tokens. {coverage(results)}"
+    ).strip()
     if len(cells) > len(shown):
         caption += f" The figure shows the first {len(shown)} of {len(cells)} models; the CSV contains all."
     return picture("ablations", "Loss when each head is ablated", caption, data, (12.0, 0.6 + 2.7 * len(shown)), paint)

@@ -29,3 +29,26 @@ class CalibrationRow:
     models: int  # models that the units come from, one per synthetic corpus
     positive_models: int  # models with at least one unit in which the structure is present
     not_learned: int  # models left out because they did not learn the rules of their synthetic corpus
+
+
+@record(
+    "coverage",
+    "share of 95 % intervals from few windows that hold the value on many, for effects of ablations",
+    "intervals that hold the mean over all windows / intervals; each from windows drawn with replacement",
+    "calibration/coverage.py",
+    stored="data/coverage.parquet",
+    stage="calibrate",
+)
+class CoverageRow:
+    """Coverage of the 95 % intervals of one quantity, on models of synthetic text (docs/framework.md §11.5)."""
+
+    text: str  # held-out text | second copy (of repeated random tokens)
+    quantity: str  # effect of a head | of an edge | share: effect of an edge divided by that of its later head
+    windows: int  # of each interval
+    many: int  # windows whose mean is the true value
+    n: int  # intervals
+    held: int  # intervals that hold the true value
+    share: float | None  # held / n
+    share_low: float | None  # 95 % Wilson interval, n divided by the design effect (docs/framework.md §10.5)
+    share_high: float | None
+    models: int

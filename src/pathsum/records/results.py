@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pathsum.core.manifest import require_whole, write_manifest
 from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, write_json, write_rows, write_whole
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.calibration import CalibrationRow
+from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.registry import name_of, tables
@@ -88,6 +88,7 @@ class Results:
     provenance: dict[str, Any]
     missing: tuple[str, ...]  # declared models without records
     calibration: list[CalibrationRow]
+    coverage: list[CoverageRow] = field(default_factory=list)
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         """Return the models of the grid with ``n_layers`` layers; an empty list if there are none."""

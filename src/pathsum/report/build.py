@@ -15,7 +15,7 @@ from pathsum.figures.base import stacked
 from pathsum.figures.learning import best
 from pathsum.page.render import html, markdown
 from pathsum.records import registry
-from pathsum.records.calibration import CalibrationRow
+from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
@@ -75,6 +75,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
         "calibration": frame(results.calibration, CalibrationRow),
+        "coverage": frame(results.coverage, CoverageRow),
         **{name: stacked(models, kind).convert_dtypes() for name, kind in _printed().items()},
     }
 

@@ -21,7 +21,7 @@ from pathsum.report.chapters import failures, learning, one_layer, trust, two_la
 from pathsum.report.chapters import setup as setup_chapter
 from pathsum.report.theme import Figures, drawn, sources, themes
 from pathsum.report.themes import heads_and_edges
-from pathsum.report.themes.calibration import marked
+from pathsum.report.themes.calibration import marked, with_coverage
 
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
@@ -126,9 +126,11 @@ def _chapters(
 
 
 def _section(name: str, results: Results, figures: Figures) -> Section:
-    """Return the section of a theme, with notes on the detectors that it relies on."""
+    """Return the section of a theme, with notes on the detectors that it relies on and on intervals from few
+    windows."""
     theme = themes()[name]
-    return marked(theme.section(results, figures), theme.relies_on, results)
+    section = marked(theme.section(results, figures), theme.relies_on, results)
+    return with_coverage(section, results) if theme.few_windows else section
 
 
 def _without(section: Section, told: Collection[str]) -> Section:

@@ -41,6 +41,8 @@ class Theme:
     """Detectors of this theme, by their name in the record calibration."""
     relies_on: tuple[str, ...] = ()
     """Detectors that the section relies on. The section gets a note on each whose precision or recall is low."""
+    few_windows: bool = False
+    """Whether the section shows intervals from few windows. It then gets a note on their measured coverage."""
     tables: tuple[str, ...] = ()
     """Files under tables/ that the W&B dashboard shows with the section."""
 

@@ -231,5 +231,6 @@ THEME = Theme(
         *("copying", "previous_token", "induction"),
         *("composition_q", "composition_k", "composition_v", "composition"),
     ),
+    few_windows=True,
     tables=("agreement",),
 )

@@ -56,4 +56,4 @@ def _shown(cell: Cell) -> list[AttentionSinkRow]:
     return [max(heads, key=lambda r: r.attention), *(r for r in cell.rows(AttentionSinkRow) if r.head is None)]
 
 
-THEME = Theme(TITLE, section, tables=("attention_sinks",))
+THEME = Theme(TITLE, section, few_windows=True, tables=("attention_sinks",))

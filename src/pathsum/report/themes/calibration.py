@@ -1,4 +1,4 @@
-"""The section on precision and recall of each detector on synthetic corpora, and the notes on uncertain detectors."""
+"""The section on how detectors and intervals do on synthetic corpora, and the notes on both in other sections."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import interval, plural
+from pathsum.claims.formatting import plural
+from pathsum.claims.reliability import TRUSTED, coverage, precision, recall
 from pathsum.core.storage import frame
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row
 from pathsum.page.document import Column, Section, Table, Text
-from pathsum.records.calibration import CalibrationRow
+from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.results import Results
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
 TITLE = "Precision and recall of the detectors"
-TRUSTED = 0.9  # precision and recall that a trusted detector must reach
+QUANTITIES = {
+    "head": "effect of a head",
+    "edge": "effect of an edge",
+    "share": "effect of an edge / effect of its later head",
+}
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -43,7 +48,10 @@ def section(results: Results, figures: Figures) -> Section:
         "left out, because the loss cannot show what such a head reads; one row of the table counts them as absent. An "
         "edge is found if it composes (rule in the section “Two layers”)."
     )
-    return Section(TITLE, (corpora, composition, _limits(rows)), (figures["calibration"], _table(rows)))
+    tables = (_table(rows), *([_coverage(results.coverage)] if results.coverage else []))
+    return Section.of(
+        TITLE, (corpora, composition, coverage(results), _limits(rows)), (figures["calibration"], *tables)
+    )
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
@@ -52,6 +60,12 @@ def marked(section: Section, detectors: Sequence[str], results: Results) -> Sect
     found = {r.detector: r for r in results.calibration}
     doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
     return replace(section, paragraphs=(*section.paragraphs, *doubts))
+
+
+def with_coverage(section: Section, results: Results) -> Section:
+    """Add to ``section``, unless it shows nothing, how often intervals from few windows hold the value."""
+    note = coverage(results) if section.blocks else ""
+    return replace(section, paragraphs=(*section.paragraphs, note)) if note else section
 
 
 def trusted(row: CalibrationRow) -> bool:
@@ -69,7 +83,7 @@ def _reach(*shares: float | None) -> bool:
 
 
 def _doubt(row: CalibrationRow) -> str:
-    name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
+    name, shares = detectors()[row.detector].name, f"precision {precision(row)} and recall {recall(row)}"
     if not trusted(row):
         return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED}."
     low = sum(not _reach(end) for end in (row.precision_low, row.recall_low))
@@ -100,24 +114,28 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
         Column("units in the ground truth", lambda r: str(r.positives)),
         Column("corpora that contain them", "positive_models"),
         Column("units found", lambda r: str(r.found)),
-        Column("precision (95 %)", _precision),
-        Column("recall (95 %)", _recall),
+        Column("precision (95 %)", precision),
+        Column("recall (95 %)", recall),
         caption="Each detector on synthetic corpora. Units are the token pairs, skip-trigrams, heads, edges or models "
         "that it judges. Precision and recall with 95 % intervals.",
         csv="calibration.csv",
     )
 
 
-def _precision(row: CalibrationRow) -> str:
-    return _share(row.precision, row.precision_low, row.precision_high)
-
-
-def _recall(row: CalibrationRow) -> str:
-    return _share(row.recall, row.recall_low, row.recall_high)
-
-
-def _share(value: float | None, low: float | None, high: float | None) -> str:
-    return "–" if value is None else interval(value, low, high, 3 if value < TRUSTED <= round(value, 2) else 2)
+def _coverage(rows: Sequence[CoverageRow]) -> Table:
+    return Table.of(
+        rows,
+        Text("loss", "text"),
+        Text("quantity", lambda r: QUANTITIES[r.quantity]),
+        Column("windows", lambda r: str(r.windows)),
+        Column("intervals", lambda r: f"{r.n:,}"),
+        Column("models", "models"),
+        Column("share that hold the value (95 %)", ("share", "share_low", "share_high")),
+        caption=f"How often 95 % intervals hold the true value: the effect of resample ablation on {rows[0].many} "
+        "windows, of which each interval draws some with replacement. Effects are changes of the loss on held-out text "
+        "or on the second copy of repeated random tokens, in models of synthetic corpora.",
+        csv="coverage.csv",
+    )
 
 
 def calibration(results: Results) -> Figure | None:
@@ -146,4 +164,4 @@ def calibration(results: Results) -> Figure | None:
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 
 
-THEME = Theme(TITLE, section, figures=(calibration,), tables=("calibration",))
+THEME = Theme(TITLE, section, figures=(calibration,), tables=("calibration", "coverage"))

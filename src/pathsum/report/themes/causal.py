@@ -205,4 +205,4 @@ def _median(values: Iterable[float]) -> str:
     return signed(statistics.median(known) if known else None)
 
 
-THEME = Theme(TITLE, section, figures=(ablations,), tables=("ablations", "terms"))
+THEME = Theme(TITLE, section, figures=(ablations,), few_windows=True, tables=("ablations", "terms"))

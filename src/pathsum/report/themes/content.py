@@ -196,6 +196,7 @@ THEME = Theme(
     TITLE,
     section,
     figures=(content_scores,),
+    few_windows=True,
     sources={
         "content_claims": ("content_scores", "score_paths"),
         "content_loss_reduction": ("content", "terms"),

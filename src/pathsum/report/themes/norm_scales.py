@@ -71,4 +71,4 @@ def _most(cell: Cell) -> list[NormScaleRow]:
     return [max((r for r in cell.rows(NormScaleRow) if r.order == n), key=lambda r: r.frozen_nats) for n in orders]
 
 
-THEME = Theme(TITLE, section, tables=("norm_scales",))
+THEME = Theme(TITLE, section, few_windows=True, tables=("norm_scales",))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 
 import pytest
 
+from pathsum.figures.composition import composition
 from pathsum.records.composition import CompositionRow
 from pathsum.records.results import Results
 from pathsum.report.themes import two_layers
@@ -33,7 +35,7 @@ def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
     """Guards against listing only edges above chance, and against printing the smallest possible p as its value."""
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
-    said = two_layers.edges([cell])
+    said = two_layers.edges([cell], synthetic.results())
     assert "Of 4 edges of all two-layer models, 2 have a composition score above chance and 1 below it" in said[0]
     assert "1 show no difference" in said[0]
     assert (
@@ -45,9 +47,31 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
-    _, rule, _ = two_layers.edges([cell])
+    _, rule, _ = two_layers.edges([cell], synthetic.results(works=False))
     assert rule.startswith("An edge composes if its score")
-    assert "1 of 3 edges compose" in rule
+    assert "1 of 3 edges compose (precision" in rule
+
+
+def test_no_count_of_composing_edges_stands_without_precision_and_recall() -> None:
+    """Guards against a bare count: on synthetic corpora, three of ten K-edges that composed were not used."""
+    results = synthetic.results()
+    row = next(r for r in results.calibration if r.detector == "composition_k")
+    weak = replace(row, precision=0.714, precision_low=0.5, precision_high=0.86)
+    told = replace(results, calibration=[weak if r is row else r for r in results.calibration])
+    figure = composition(told)
+    assert figure is not None
+    (counted,) = [text for text in two_layers.edges(told.with_layers(2), told) if "edges compose" in text]
+    assert "keys alone: precision 0.71 [0.50, 0.86], recall 1.00 [0.76, 1.00] on synthetic corpora" in counted
+    assert "The rule has precision 1.00 [0.76, 1.00], recall 1.00" in figure.caption
+    unknown = replace(results, calibration=[])
+    assert "(precision and recall unknown; keys" in " ".join(two_layers.edges(unknown.with_layers(2), unknown))
+
+
+def test_keys_compose_from_a_floor_on() -> None:
+    """Only keys have it: of equal scores of 1.2 times chance, those of queries and values compose."""
+    for kind, value, composes in (("K", 1.29, False), ("K", 1.31, True), ("Q", 1.2, True), ("V", 1.2, True)):
+        (edge,) = edges((0.18 * value, 2e-4))
+        assert dataclasses.replace(edge, kind=kind).composes == composes
 
 
 def test_the_sweep_has_a_point_a_model() -> None:

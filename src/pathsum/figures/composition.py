@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
 from pathsum.claims.formatting import head_label, number
+from pathsum.claims.reliability import reliability
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, stacked
 from pathsum.records.composition import CompositionRow
@@ -52,9 +53,10 @@ def composition(results: Results) -> Figure | None:
         "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
         "Pale edges are above chance, but do not compose (rule in the text). Panel titles count the edges that "
         "compose. Other edges are not drawn. In all models (“below”: significantly below chance, with the mean write "
-        f"included): {counts}. In AMF's diagram, the clearest edges lead from one previous-token head to keys of "
-        "second-layer heads. The figure shows the model with the lowest held-out loss for each number of layers and "
-        f"heads (at most {MOST_CELLS} models); the CSV has all models."
+        f"included): {counts}. The rule has {reliability(results, 'composition')}. In AMF's diagram, the clearest "
+        "edges lead from one previous-token head to keys of second-layer heads. The figure shows the model with the "
+        f"lowest held-out loss for each number of layers and heads (at most {MOST_CELLS} models); the CSV has all "
+        "models."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))

@@ -42,10 +42,9 @@ def read_results(folder: Path = Path()) -> Results:
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
-    calibration, coverage = (
-        read_rows(folder / path, kind) if (folder / path).exists() and "calibrate" not in left else []
-        for path, kind in ((CALIBRATION, CalibrationRow), (COVERAGE, CoverageRow))
-    )
+    calibrated = "calibrate" not in left and all((folder / path).exists() for path in (CALIBRATION, COVERAGE))
+    calibration = read_rows(folder / CALIBRATION, CalibrationRow) if calibrated else []
+    coverage = read_rows(folder / COVERAGE, CoverageRow) if calibrated else []
     positions = {name: section(cells, name, "model", "positions") for name in found | controls}
     sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)

@@ -81,7 +81,7 @@ def effects(bench: Bench) -> tuple[dict[Place, Float[Tensor, "batch"]], dict[Edg
     def rise(run: Run) -> Float[Tensor, "batch"]:
         return bench.losses(run).mean(1) - whole
 
-    edges = {}
+    edges = dict[Edge, Float[Tensor, "batch"]]()
     for early in (place for place in clean.places if place[0] == 0):
         for kind in SIDES:
             patched = clean.patched_layer(1, {(kind, early): bench.instead(early, METHOD)})

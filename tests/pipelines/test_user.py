@@ -23,9 +23,10 @@ import getpass, os, sys
 from pathlib import Path
 import pipelines
 from pathsum.config import TrackingConfig
-from pathsum.tracking.tracker import mirror
+from pathsum.tracking.tracker import Run, mirror
 from pipelines.paths import stage
-with stage(0), mirror(TrackingConfig(mode="offline", project="p", group="g", entity=""), "a", "a", "t", {}, Path.cwd()):
+config = TrackingConfig(mode="offline", project="p", group="g", entity="")
+with stage(0), mirror(config, Run("a", "a", "t"), Path.cwd()):
     print(os.getuid(), getpass.getuser(), Path("~").expanduser())
 """
 

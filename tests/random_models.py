@@ -63,7 +63,8 @@ def evidence(seed: int = 0) -> EvalData:
     windows = F.pad(torch.multinomial(present.expand(11, -1), N_CTX, replacement=True, generator=g), (1, 0))
     counts = torch.ones(D_VOCAB, D_VOCAB)
     words, documents = [f"w{i}" for i in range(D_VOCAB)], torch.arange(11)
-    return EvalData(windows, documents, windows[:BATCH], windows, present, counts, words, "words")
+    losses = torch.rand(11, N_CTX, generator=g, dtype=torch.float64)  # of the bigram model
+    return EvalData(windows, documents, windows[:BATCH], windows, present, counts, words, "words", losses)
 
 
 def cell_of(model: Transformer) -> CellConfig:

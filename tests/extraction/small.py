@@ -42,7 +42,7 @@ def evidence() -> EvalData:
         bigram_counts=pairs,
         words=words,
         tokenizer_hash="words",
-        bigram_losses=torch.full((len(everything),), 3.0, dtype=torch.float64),
+        bigram_losses=torch.full(everything[:, 1:].shape, 3.0, dtype=torch.float64),
     )
 
 

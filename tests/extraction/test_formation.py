@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pathsum.behaviour.loss_drops import loss_drops
 from pathsum.circuits.composition import composition
 from pathsum.config import CellConfig
 from pathsum.core.storage import read_lines
@@ -17,7 +18,8 @@ from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records import registry
-from pathsum.training.evaluate import evaluate
+from pathsum.records.formation import around_onset
+from pathsum.training.evaluate import evaluate, token_losses
 from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, MODEL, trained
 
@@ -59,6 +61,32 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
         weights = model.weights().to(torch.float64)  # in float32, the sixth digit depends on the processor
         score = composition(weights.layers[0][previous], weights.layers[1][head], "K")
         assert last.k_composition == pytest.approx(score * math.sqrt(MODEL.d_model) - 1, rel=1e-11)
+
+
+def test_around_the_onset_loss_drops_are_measured_on_all_windows_and_beyond_those_of_bigrams(tmp_path: Path) -> None:
+    """Guards against a loss drop of a few windows' text. The final model stands for the bigram model, so nothing is
+    left of its own drop, on any number of windows."""
+    checkpoints, log, cell = learnt(tmp_path)
+    model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
+    losses = token_losses(model, SEEN.held_out)
+    seen = replace(SEEN, bigram_losses=losses)
+    scores = [[[0.0] * 2, [0.0, 0.01 if i < 2 else 0.9]] for i in range(len(log))]
+    formed = [replace(e, prefix_matching=s, tokens_seen=1000 + e.tokens_seen) for e, s in zip(log, scores, strict=True)]
+    assert around_onset(formed) == (1, 2)
+    found = formation.tables(trace_trained(model, cell, formed, seen, HOW, checkpoints), seen, HOW)["formation"]
+    around, all_windows = {formed[1].step, formed[2].step}, len(seen.held_out)
+    assert around < {r.step for r in found}
+    few = len(SEEN.windows[: formation.TEXT])
+    assert few < all_windows
+    assert all(r.windows == (all_windows if r.step in around else few) for r in found)
+    assert found[-1].loss_drop_nats == pytest.approx(0, abs=1e-6)
+    assert (found[-1].loss_drop_low, found[-1].loss_drop_high) == pytest.approx((0, 0), abs=1e-6)
+    before = load_checkpoint(checkpoints[1], SEEN.tokenizer_hash)
+    (row,) = (r for r in found if r.step == formed[1].step)
+    by_hand = loss_drops(token_losses(before, SEEN.held_out)) - loss_drops(losses)
+    assert row.loss_drop_nats == pytest.approx(by_hand.mean().item(), abs=1e-6)
+    unformed = formation.tables(trace_trained(model, cell, log, seen, HOW, checkpoints), seen, HOW)["formation"]
+    assert {r.windows for r in unformed} == {few}
 
 
 def test_in_a_long_training_checkpoints_settle_where_the_loss_falls_below_that_of_bigrams(tmp_path: Path) -> None:

@@ -513,7 +513,7 @@ def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[st
     ]
     return {
         "formation": [
-            FormationRow(e.step, e.tokens_seen, 0.1, None, None, 0.1, x, x - 0.02, x + 0.02, 0.05, e.val_loss_nats)
+            FormationRow(e.step, e.tokens_seen, 0.1, None, None, 0.1, x, x - 0.02, x + 0.02, 0.05, e.val_loss_nats, 32)
             for e in log
             for x in (e.in_context_loss_drop_nats,)
         ],

@@ -6,8 +6,7 @@ from pathsum.claims import samples
 from pathsum.claims.chance import always
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
-from pathsum.probes.evaluation import Evaluation
-from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.formation import FormationRow, around_onset
 from pathsum.records.results import Cell, Results
 
 GAP = 0.2  # nats; least difference of the loss drop between two layers and one
@@ -43,30 +42,15 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
     }
 
 
-def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
-    """Return the last evaluation before the phase change and the first one after it (docs/framework.md §6.5).
-
-    The evaluation before it is the last one with a best prefix-matching score below a tenth of the final value, or the
-    first of all evaluations if none is below. The evaluation after it is the first one from which on the score is at
-    least nine tenths of the final value. None without an onset.
-    """
-    if cell.summary.onset_tokens is None:
-        return None
-    scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
-    before = max((i for i, s in enumerate(scores) if s < 0.1 * scores[-1]), default=0)
-    after = 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])
-    return cell.log[before], cell.log[after]
-
-
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Return the rows of the record ``formation`` (verdict documents) at the evaluations of ``across_onset``.
+    """Return the rows of the record ``formation`` (verdict documents) at the evaluations ``around_onset``.
 
     None without an onset, or if one of the two evaluations has no row.
     """
-    if (around := across_onset(cell)) is None:
+    if cell.summary.onset_tokens is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}
-    before, after = (rows.get(e.step) for e in around)
+    before, after = (rows.get(cell.log[i].step) for i in around_onset(cell.log))
     return (before, after) if before and after else None
 
 
@@ -119,14 +103,15 @@ CLAIMS: tuple[Claim, ...] = (
         "phase_change_coincides",
         "In-context learning appears at the phase change.",
         "ICL, Argument 1",
-        "rise of the loss drop while prefix matching goes from a tenth to nine tenths of its last value (nats)",
+        "rise of the loss drop, minus that of the bigram model on the same windows, while prefix matching goes from a "
+        "tenth to nine tenths of its last value (nats)",
         f"< {BEFORE} nats before, > {AFTER} after",
         each(2, _coincides),
         needs_induction_head=True,
         chance=always("0"),
         papers="from < 0.15 to ≈ 0.4, at other positions",
         sample=samples.over(
-            lambda cell: [r.windows for r in cell.rows(ChangePointRow) if r.quantity == "loss_drop_nats"],
+            lambda cell: [r.windows for r in formed_across_onset(cell) or cell.rows(FormationRow)[-1:]],
             "held-out windows",
         ),
         unit="nats per token, rise of the loss drop (the thresholds are for the drop itself)",

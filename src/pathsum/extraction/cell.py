@@ -13,6 +13,7 @@ import torch
 
 import pathsum.extraction
 from pathsum.behaviour.icl_positions import icl_loss_drop, icl_positions
+from pathsum.behaviour.loss_drops import loss_drops
 from pathsum.behaviour.repeats import guessing_nats, second_copy_top1
 from pathsum.circuits import bigram
 from pathsum.config import CellConfig, ExtractConfig
@@ -22,14 +23,12 @@ from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
 from pathsum.probes import induction
 from pathsum.probes.evaluation import Evaluation
-from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.records import registry
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
 from pathsum.records.summary import CellSummary
 from pathsum.statistics.bootstrap import mean_intervals
-from pathsum.statistics.phase_change import onset
 from pathsum.training.evaluate import token_losses
 
 MODEL = {"n_layers", "n_heads", "d_model", "d_head", "n_ctx", "positions", "norm", "smeared_keys"}
@@ -80,8 +79,7 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
     control = bigram.unigram_control(direct, data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED))
     repeated = (trained.repeated.logits, trained.repeated_tokens, trained.block)
     repeats = induction.repeat_losses(*repeated)
-    matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
-    change = onset([e.tokens_seen for e in log], matching) if len(log) > 1 else None
+    change = trained.onset
     scores, roles = {(h.layer, h.head): h for h in heads}, HeadRoles.of(log)
     return CellSummary(
         cell=name,
@@ -126,12 +124,12 @@ def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),
-        "in_context_loss_drop": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
+        "in_context_loss_drop": loss_drops(losses),
     }
     if icl_positions(losses.shape[1]) is not None:
         values["icl_loss_drop"] = torch.tensor([icl_loss_drop(row) for row in losses.tolist()], dtype=torch.float64)
     if data.bigram_losses is not None:
-        values["bigram_excess"] = values["val_loss"] - data.bigram_losses
+        values["bigram_excess"] = values["val_loss"] - data.bigram_losses.mean(1)
     generator = torch.Generator().manual_seed(_SEED)
     found = mean_intervals(torch.stack([*values.values()]), data.documents, generator)
     return {

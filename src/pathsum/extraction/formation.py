@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from pathsum.behaviour.icl_positions import icl_loss_drop
 from pathsum.behaviour.labels import MOST, by_window
+from pathsum.behaviour.loss_drops import loss_drops
 from pathsum.circuits.composition import composition
 from pathsum.circuits.score_paths import preference_contrast
 from pathsum.config import ExtractConfig
@@ -22,10 +24,9 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
 from pathsum.probes.positional import previous_token
-from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.formation import ChangePointRow, FormationRow, around_onset
 from pathsum.records.roles import HeadRoles, Place
 from pathsum.records.trajectories import TokenLossRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, resampled_means
@@ -44,7 +45,6 @@ CHANGES: dict[str, Find] = {  # how the change point of each quantity is found; 
     "loss_drop_nats": partial(onset, least_rise=0.15),  # nats: Olsson et al. 2022 see no in-context learning below it
     "loss_nats": bend,
 }
-QUANTITIES = (*CHANGES, "icl_loss_drop_nats")
 _SEED = 2022
 
 Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
@@ -56,13 +56,17 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
     ``formation`` has a row for the first checkpoint and for each settled checkpoint (``TrainedModel.settled``),
     ``changes`` has a row for each quantity with a change point, and ``token_losses`` has a row for each settled
-    checkpoint. Needs at least one checkpoint. Missing quantities and errors are those of ``measure``."""
+    checkpoint. The loss drops in the two rows around the onset are those of all held-out windows, in other rows and in
+    ``changes`` those of the first few (at most TEXT, 32). Needs at least one checkpoint. Missing quantities and errors
+    are those of ``measure``."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
-    kept = sorted({0, *settled})
-    each, single = [], []
+    kept, around = sorted({0, *settled}), around_onset(log) if trained.onset else ()
+    each, drops, single, few = [], [], [], len(data.windows[:TEXT])
     for i in kept:
         model = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash)
-        losses = token_losses(model, data.windows[:TEXT])
+        losses = token_losses(model, data.held_out[: None if i in around else few])
+        drops.append(drop_columns(losses, data))
+        losses = losses[:few]
         each.append(measure(model, losses, pair, trained, data))
         if i in settled:
             some = losses[:TRAJECTORY_WINDOWS].flatten().tolist()
@@ -71,17 +75,29 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
     found = [change(name, tokens, curve, documents_of(name, curve, data), generator) for name, curve in curves.items()]
-    drops = curves["loss_drop_nats"]
-    documents = documents_of("loss_drop_nats", drops, data)
-    intervals: Sequence[Columns] = [NO_INTERVAL] * len(kept)
-    if len(documents.unique()) > 1:
-        intervals = mean_intervals(drops, documents, torch.Generator().manual_seed(_SEED))
     rows = []
-    for i, values, (_, low, high) in zip(kept, each, intervals, strict=True):
-        means: dict[str, Any] = {name: values[name].mean().item() if name in values else None for name in QUANTITIES}
-        rows.append(FormationRow(log[i].step, log[i].tokens_seen, loss_drop_low=low, loss_drop_high=high, **means))
+    for i, values, drop in zip(kept, each, drops, strict=True):
+        means: dict[str, Any] = {name: values[name].mean().item() if name in values else None for name in CHANGES}
+        rows.append(FormationRow(log[i].step, log[i].tokens_seen, **means | drop))
     changes = [row for row in found if row is not None]
     return {"formation": rows, "changes": changes, "token_losses": single}
+
+
+def drop_columns(losses: Float[Tensor, "batch pos"], data: EvalData) -> dict[str, Any]:
+    """Return the fields of ``FormationRow`` on loss drops, from the ``losses`` on the first held-out windows."""
+    documents = data.documents[: len(losses)]
+    icl = [drop for row in losses.tolist() if (drop := icl_loss_drop(row)) is not None]
+    interval: Columns = NO_INTERVAL
+    ours = loss_drops(losses) - data.bigram_drops[: len(losses)]
+    if len(documents.unique()) > 1:
+        (interval,) = mean_intervals(ours[None], documents, torch.Generator().manual_seed(_SEED))
+    return {
+        "loss_drop_nats": ours.mean().item(),
+        "loss_drop_low": interval[1],
+        "loss_drop_high": interval[2],
+        "icl_loss_drop_nats": statistics.fmean(icl) if icl else None,
+        "windows": len(losses),
+    }
 
 
 def final_pair(trained: TrainedModel) -> tuple[int, Place] | None:
@@ -97,16 +113,14 @@ def measure(
 ) -> Values:  # fmt: skip
     """Measure each quantity at one checkpoint: one value per window, but only one in all for K-composition.
 
-    ``losses`` are those on held-out text. Without a ``pair`` (``final_pair``), only losses and loss drops are measured.
-    The key edge and K-composition are left out if the induction head is in the first layer, and the loss drop at the
-    positions of ICL (In-context Learning and Induction Heads) if windows are too short for it. K-composition is the
-    score's excess over chance, divided by chance. ValueError if windows have fewer than 8 predictions."""
+    ``losses`` are those on the first held-out windows; from the loss drop, that of the bigram model on the same windows
+    is subtracted. Without a ``pair`` (``final_pair``), only the loss and the loss drop are measured. The key edge and
+    K-composition are left out if the induction head is in the first layer. K-composition is the score's excess over
+    chance, divided by chance. ValueError if windows have fewer than 8 predictions."""
     found = {
-        "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
+        "loss_drop_nats": loss_drops(losses) - data.bigram_drops[: len(losses)],
         "loss_nats": losses.mean(1),
     }
-    if None not in (icl := [icl_loss_drop(row) for row in losses.tolist()]):
-        found["icl_loss_drop_nats"] = torch.tensor(icl, dtype=torch.float64)
     if pair is None:
         return found
     previous, (layer, head) = pair

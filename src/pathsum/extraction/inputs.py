@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.behaviour.loss_drops import loss_drops
 from pathsum.circuits.bigram import CountRows
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.core.weights import Weights
@@ -18,6 +20,7 @@ from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.roles import Place
+from pathsum.statistics.phase_change import Onset, onset
 
 SETTLED = 0.05  # share of training
 _SEED = 2021
@@ -35,13 +38,19 @@ class EvalData:
     bigram_counts: CountRows  # of the training text, indexed [token, next]
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
-    bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``; nats per token
+    bigram_losses: Float[Tensor, "all pos"] | None = None  # of the smoothed bigram model on ``held_out``; nats
     tuning_bigram_loss: float | None = None  # of the same on ``tuning``; nats per token
 
     @property
     def window_documents(self) -> Int[Tensor, "batch"]:
         """Return the document number of each of ``windows``."""
         return self.documents[: len(self.windows)]
+
+    @cached_property
+    def bigram_drops(self) -> Float[Tensor, "all"]:
+        """Return the in-context loss drop of the bigram model in each window of ``held_out``, in nats per token."""
+        assert self.bigram_losses is not None
+        return loss_drops(self.bigram_losses)
 
     @property
     def present(self) -> Float[Tensor, "vocab"]:
@@ -89,6 +98,12 @@ class TrainedModel(TracedModel):
             better = (at.tokens_seen for at in self.log if at.val_loss_nats < self.bigram_loss)
             enough = min(enough, next(better, enough))
         return [i for i, at in enumerate(self.log) if at.tokens_seen >= enough]
+
+    @property
+    def onset(self) -> Onset | None:
+        """Return the onset of the best prefix matching (docs/framework.md §6.3). None also with a single evaluation."""
+        matching = [max((s for layer in at.prefix_matching for s in layer), default=0.0) for at in self.log]
+        return onset([at.tokens_seen for at in self.log], matching) if len(self.log) > 1 else None
 
 
 def trace_trained(

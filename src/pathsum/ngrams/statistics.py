@@ -51,12 +51,12 @@ class CorpusStatistics:
         """Return the bigram counts as a table that returns dense int64 tensors when rows are sliced."""
         return BigramRows(self.bigram_counts)
 
-    def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
-        """Return the mean loss of the smoothed bigram model on each window, in nats per token: the baseline that sees
-        only the current token. Each call sums over the whole table of counts."""
+    def losses(self, windows: Int64[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
+        """Return the loss of the smoothed bigram model on every token of ``windows`` except the first, in nats: the
+        baseline that sees only the current token. Each call sums over the whole table of counts."""
         table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
         likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
-        return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
+        return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1))
 
     def save(self, path: Path) -> None:
         """Write the statistics as a safetensors file, atomically. Equal statistics give equal bytes, with any version

@@ -1,5 +1,8 @@
 """Formation of heads and edges during training, and the change-points."""
 
+from collections.abc import Sequence
+
+from pathsum.probes.evaluation import Evaluation
 from pathsum.records.registry import record
 
 
@@ -19,11 +22,12 @@ class FormationRow:
     k_composition: float | None  # score / chance − 1; None without an induction head past the first layer
     key_edge_nats: float | None  # preference lost when the K-edge is resampled; None as for k_composition
     prefix_matching: float | None  # 0..1; None without heads
-    loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record ``log``
+    loss_drop_nats: float  # in-context loss drop of the model minus that of the bigram model on the same windows
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
     icl_loss_drop_nats: float | None  # loss drop at ICL's positions (docs/framework.md §6.2); None for short windows
     loss_nats: float
+    windows: int  # of the loss drops: all verdict windows at the evaluations ``around_onset``, fewer at others
 
 
 @record(
@@ -43,3 +47,14 @@ class ChangePointRow:
     low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows)
     high_documents: int | None  # both None for k_composition, one document, or too few draws with a change-point
     windows: int | None  # None for k_composition, which depends on the weights alone
+
+
+def around_onset(log: Sequence[Evaluation]) -> tuple[int, int]:
+    """Return the indices of the last evaluation before the phase change and of the first one after it, in the ``log``
+    of a model with an onset (docs/framework.md §6.5).
+
+    The first is the last evaluation with a best prefix-matching score below a tenth of the final value, or evaluation 0
+    if none is below. The second is the one from which on the score is at least nine tenths of the final value."""
+    scores = [max(s for layer in e.prefix_matching for s in layer) for e in log]
+    before = max((i for i, s in enumerate(scores) if s < 0.1 * scores[-1]), default=0)
+    return before, 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])

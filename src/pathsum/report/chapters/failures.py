@@ -121,9 +121,9 @@ def _coincides(results: Results) -> str:
     if not early:
         return ""
     return (
-        f"Before the phase change, the loss drop was already {span(early)} nats in {plural(len(early), 'model')}. The "
-        f"windows are few: {BEFORE} nats lies within the 95 % interval in {unsure} of {plural(len(rows), 'model')}. "
-        "This threshold is ICL's, for other positions in the window."
+        f"Before the phase change, the loss drop was already {span(early)} nats in {plural(len(early), 'model')}; "
+        f"{BEFORE} nats lies within the 95 % interval in {unsure} of {plural(len(rows), 'model')}. This threshold is "
+        "ICL's, for other positions in the window."
     )
 
 

@@ -10,7 +10,6 @@ from pathsum.claims.phase_change import AFTER, BEFORE, icl_loss_drop_before_onse
 from pathsum.page.document import Section, Table, Text
 from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.content import ContentRow
-from pathsum.records.formation import FormationRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
@@ -82,18 +81,19 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
     If their windows are short, a last row gives the loss drop at the suite's own positions, which the papers do not
     use. If there is nothing to compare, there is no last row, and the other rows say why."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
-    known = [(drop, end) for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None and (end := _last(c))]
-    before, rise = [drop for drop, _ in known], [end - drop for drop, end in known]
-    after = [drop for c in changed if (drop := c.summary.icl_loss_drop_nats) is not None]
+    ends = [(icl_loss_drop_before_onset(c), c.summary.icl_loss_drop_nats) for c in changed]
+    known = [(first, last) for first, last in ends if first is not None and last is not None]
+    before, after = [first for first, _ in known], [last for _, last in known]
+    rise = [last - first for first, last in known]
     late = span([t for c in two if (t := c.summary.icl_late_token) is not None], 0)
     moments = (
         "loss drop just before the onset",
-        "rise of the loss drop from then to the end, same windows",
-        "loss drop at the end, all verdict windows",
+        "rise of the loss drop from then to the end",
+        "loss drop at the end",
     )
     names = [f"{moment} (tokens 50 ± 5 − {late} ± 5)" for moment in moments]
     papers = [f"{value} nats (ICL: 50th − 500th)" for value in (f"< {BEFORE}", f"> {AFTER - BEFORE:.2g}", "≈ 0.4")]
-    if not before or not after:
+    if not known:
         absent = ("–", "windows too short" if changed else "no phase change here")
         return tuple((name, paper, absent) for name, paper in zip(names, papers, strict=True))
     compared = (
@@ -106,13 +106,6 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
         return compared
     name = "loss drop at the end (8 to 12 % of the window − its last tenth)"
     return (*compared, (name, "–", (f"{span(short)} nats", "not compared")))
-
-
-def _last(cell: Cell) -> float | None:
-    """Return the loss drop at ICL's positions at the end of training, on the windows of the record ``formation``. None
-    if it was not measured."""
-    rows = cell.rows(FormationRow)
-    return max(rows, key=lambda r: r.step).icl_loss_drop_nats if rows else None
 
 
 def _small(before: Sequence[float]) -> str:

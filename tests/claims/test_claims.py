@@ -34,6 +34,7 @@ from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.records.tokens import word_of
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.answer import answer
 from pathsum.report.story import JUDGED, UNFROZEN
 from pathsum.report.themes import joint_ablation
@@ -378,7 +379,7 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
     mark = "In L2H2S0, a threshold lies within a 95 % interval"
     assert mark not in detail_of("joint_ablation", cell)
     trials: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        ("induction", "resample", {"loss_drop_lost_low": 0.2}),  # half of the loss drop is 0.25
+        ("induction", "resample", {"share_low": 0.4}),
         ("others", "zero", {"behind_low": -0.1}),
         ("induction", "rotated", {"behind_low": -0.1}),
     )
@@ -394,7 +395,7 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
     """Guards against comparing zero and resample ablation with controls by mean ablation."""
     cell = WORKS.cells["L2H2S0"]
     rows = [
-        dataclasses.replace(r, loss_drop_lost=0.0 if r.ablated == "induction" else 0.5, behind_low=-0.1)
+        dataclasses.replace(r, share=0.0 if r.ablated == "induction" else 1.0, behind_low=-0.1)
         if r.method == "mean"
         else r
         for r in cell.rows(JointAblationRow)
@@ -403,6 +404,27 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
     found = judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed}))
     assert (found.verdict, found.value) == (REPRODUCED, 0.9)
     assert "95 %" not in found.detail
+
+
+def test_every_random_rotation_is_a_control_and_no_clear_loss_drop_is_no_share() -> None:
+    """Guards against a verdict by the rotation that is listed first, and against a share of nothing."""
+    cell = WORKS.cells["L2H2S0"]
+    rows = cell.rows(JointAblationRow)
+    (rotated,) = (r for r in joint_ablation.at_the_end(cell) if r.method == "rotated")
+    others = [r for r in rows if r is not rotated]
+    near = dataclasses.replace(rotated, behind_low=-0.002)
+    for turned in ([rotated] * 3 + [near], [near] + [rotated] * 3):
+        found = _alone(cell.having(joint_ablation=[*others, *turned]))
+        assert (found.verdict, found.unsure) == (NOT, ["L2H2S0"])
+    assert _alone(cell.having(joint_ablation=[*others, *[rotated] * 4])).verdict == REPRODUCED
+    none = [dataclasses.replace(r, share=None, share_low=None, share_high=None) for r in rows]
+    found = _alone(cell.having(joint_ablation=none))
+    assert (found.verdict, found.value) == (NOT, None)
+    assert "no clear loss drop" in found.notes["L2H2S0"]
+
+
+def _alone(cell: Cell) -> ClaimResult:
+    return judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: cell}))
 
 
 def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:

@@ -130,11 +130,11 @@ def ablated(model: Transformer, heads: list[tuple[int, int]], method: str) -> tu
     """Return the loss drop and the gain of each window without ``heads``."""
     shown = trained(model)
     rotation = random_rotation(model.W_E.shape[0], torch.Generator().manual_seed(0)).to(model.W_E.dtype)
-    windows, copies, block = evidence().windows, shown.repeated_tokens[:5], shown.block
-    text = Bench.of(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
+    copies, block, trial = shown.repeated_tokens[:5], shown.block, joint_ablation.Trial("", heads, method)
     repeats = Bench.of(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
-    gains = joint_ablation.repeat_gains(repeats, block, heads, method)
-    return joint_ablation.loss_drops(text, heads, method), gains
+    gains = joint_ablation.repeat_gains(repeats, block, joint_ablation.ablated(repeats, trial, [rotation]))
+    (drops,) = joint_ablation.text_drops(model, evidence().windows, [trial], [rotation], shown.natural, 5)
+    return drops, gains
 
 
 def test_heads_ablated_together_by_zeros_are_a_model_without_them() -> None:
@@ -154,7 +154,7 @@ def test_all_gain_from_repetition_goes_with_the_induction_head_and_none_with_oth
     assert others == [[(1, 0)], [(1, 2)]]
     tried = joint_ablation.trials(heads, others, last=True)
     rows = joint_ablation.checkpoint_rows(shown.model, shown.log[-1], shown, evidence(), tried, 5)
-    assert len(rows) == 4 + 2 * 3
+    assert len(rows) == 3 + joint_ablation.ROTATIONS + 2 * 3
     assert {r.n_heads for r in rows} == {1}
     whole = {r.method: r.loss_drop_lost for r in rows if r.ablated == "induction" and r.method != "rotated"}
     assert max(whole.values()) - min(whole.values()) > 1e-4  # so that another method's would be noticed

@@ -307,7 +307,8 @@ def _how_induction_works(
         behind = (much - x, much - x - 0.05, much - x + 0.05)
         head = "L1H0" if ablated == "induction" else "L1H1"
         return JointAblationRow(
-            at.step, at.tokens_seen, ablated, head, 1, method, 0.5, *three, *behind, 4.0, *three, 12
+            at.step, at.tokens_seen, ablated, head, 1, method, 0.5, *three, *(2 * end for end in three), *behind, 4.0,
+            *three, 12,
         )  # fmt: skip
 
     def left(kept: Kept, names: str, x: float) -> SufficiencyRow:

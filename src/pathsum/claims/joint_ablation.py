@@ -6,7 +6,8 @@ from pathsum.claims import samples
 from pathsum.claims.causal import METHODS
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
-from pathsum.records.joint_ablation import JointAblationRow
+from pathsum.records.ablations import CONTROL
+from pathsum.records.joint_ablation import INDUCTION, JointAblationRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import MATCHES
 
@@ -14,7 +15,7 @@ MOST = 0.5  # least share of the loss drop that must be lost
 
 
 def at_the_end(cell: Cell) -> list[JointAblationRow]:
-    """Return the rows of the last checkpoint: one per set of ablated heads and ablation method."""
+    """Return the rows of the last checkpoint: one per set of ablated heads and ablation method or random rotation."""
     rows = cell.rows(JointAblationRow)
     last = max((r.step for r in rows), default=0)
     return [r for r in rows if r.step == last]
@@ -22,34 +23,34 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
 
 def ablations(cell: Cell) -> list[JointAblationRow]:
     """Return the ablations of all induction heads at the last checkpoint, one row per method of the claim."""
-    return [r for r in at_the_end(cell) if r.ablated == "induction" and r.method in METHODS]
+    return [r for r in at_the_end(cell) if r.ablated == INDUCTION and r.method in METHODS]
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     """Return the controls: ablations of other heads, and writes of equal norm removed in random directions."""
-    return [r for r in rows if r.ablated != "induction" or r.method == "rotated"]
+    return [r for r in rows if r.ablated != INDUCTION or r.method == CONTROL]
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     """Return the controls with at least as many heads as there are induction heads. Fewer heads are too weak a
     control."""
-    most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
+    most = max((r.n_heads for r in rows if r.ablated == INDUCTION), default=0)
     return [r for r in controls(rows) if r.n_heads >= most]
 
 
 def undecided(cell: Cell) -> bool:
-    """Return whether half of the loss drop lies within the 95 % interval of the part that zero or resample ablation of
+    """Return whether half lies within the 95 % interval of the share of the loss drop that zero or resample ablation of
     the induction heads removes."""
-    return any(within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ablations(cell))
+    return any(within(MOST, r.share_low, r.share_high) for r in ablations(cell))
 
 
 def _joint(cell: Cell) -> Finding:
     rows, ours = at_the_end(cell), ablations(cell)
-    if not ours or ours[0].loss_drop_nats <= 0:
-        return Finding(None, False, "no loss drop" if ours else "no induction heads")
-    share = min(r.loss_drop_lost / r.loss_drop_nats for r in ours)
-    others = [r for r in as_many(rows) if r.method in (*METHODS, "rotated")]
-    missing = [m for m in METHODS if not any(r.ablated != "induction" and r.method == m for r in others)]
+    shares = [r.share for r in ours if r.share is not None]
+    if not shares:
+        return Finding(None, False, "no clear loss drop" if ours else "no induction heads")
+    share, others = min(shares), [r for r in as_many(rows) if r.method in (*METHODS, CONTROL)]
+    missing = [m for m in METHODS if not any(r.ablated != INDUCTION and r.method == m for r in others)]
     if missing:
         return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
     worst = max(r.loss_drop_lost for r in others)
@@ -63,8 +64,9 @@ CLAIMS: tuple[Claim, ...] = (
         "joint_ablation",
         "Induction heads together carry most of the in-context learning of small attention-only models.",
         "ICL, Argument 3",
-        "share of the in-context loss drop that is lost when all heads with a prefix-matching score of at least "
-        f"{MATCHES} at the end of training are ablated together, the smaller of zero and resample ablation",
+        "share of the in-context loss drop, minus that of the bigram model on the same windows, that is lost when all "
+        f"heads with a prefix-matching score of at least {MATCHES} at the end of training are ablated together, the "
+        "smaller of zero and resample ablation",
         f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
         each(2, _joint),
         needs_induction_head=True,

@@ -20,14 +20,12 @@ from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
-from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.ablations import CONTROL, METHODS, AblationRow, EdgeContrastRow
 from pathsum.records.roles import HeadRoles
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
 WINDOWS = 12  # of text, and of repeated tokens; an intervention then takes about 50 ms on one thread
-METHODS = ("zero", "mean", "resample")
-CONTROL = "rotated"  # removes the head's write rotated at random: a write of the same size in random directions
 RECOMPUTED, FROZEN = "recomputed", "frozen"
 _SEED = 2021
 

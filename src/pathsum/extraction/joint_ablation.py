@@ -6,30 +6,44 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.behaviour.loss_drops import positions
 from pathsum.config import ExtractConfig
-from pathsum.extraction.causal import CONTROL, METHODS, WINDOWS, Bench
+from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.interventions.run import Place
+from pathsum.interventions.run import Place, Run
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.model.transformer import Transformer
+from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.probes.in_context import in_context_loss_drop
-from pathsum.records.joint_ablation import JointAblationRow
+from pathsum.records.ablations import CONTROL, METHODS
+from pathsum.records.joint_ablation import INDUCTION, OTHERS, JointAblationRow
 from pathsum.records.roles import MATCHES, scored
-from pathsum.statistics.bootstrap import independent, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, ratio_interval
 from pathsum.statistics.rotation import random_rotation
 
 SUBSETS = 2  # sets of other heads, as controls
-TEXT, COPIES = 32, 6  # windows of text at the last checkpoint, and of repeated random tokens
-INDUCTION, OTHERS = "induction", "others"
-Trial = tuple[str, list[Place], str]  # the kind of heads, the heads, and the method
+ROTATIONS = 4  # random rotations at the last checkpoint, as controls: a single one may be an unusual one
+TEXT, EARLIER, COPIES = 256, 12, 6  # windows of text at the last and at earlier checkpoints, and of repeated tokens
+CHUNK = 16  # most windows of text in memory at a time
 _SEED = 2023
+
+
+class Trial(NamedTuple):
+    """One ablation of several heads together."""
+
+    kind: str  # INDUCTION or OTHERS
+    heads: list[Place]
+    method: str  # as in ``Bench.instead``
+    rotation: int = 0  # number of the random rotation, where the method is CONTROL
+
+
+WHOLE = Trial("", [], "")  # no ablation
 
 
 @torch.no_grad()
@@ -37,7 +51,8 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     """Return the record ``joint_ablation``; no rows without induction heads.
 
     Every third settled checkpoint (``TrainedModel.settled``) is measured, counted back from the last. Heads are chosen
-    by training's last evaluation, on windows other than those measured here. Costs about 0.1 s per checkpoint."""
+    by training's last evaluation, on windows other than those measured here. Costs 0.1 s per checkpoint, and a few
+    seconds for the last."""
     log = trained.log
     heads = induction_heads(log[-1])
     if not heads:
@@ -47,7 +62,8 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     rows: list[JointAblationRow] = []
     for i in sorted(trained.settled[::-3]):
         model, last = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash), i == len(log) - 1
-        rows += checkpoint_rows(model, log[i], trained, data, trials(heads, others, last), TEXT if last else WINDOWS)
+        tried = trials(heads, others, last)
+        rows += checkpoint_rows(model, log[i], trained, data, tried, TEXT if last else EARLIER)
     return {"joint_ablation": rows}
 
 
@@ -75,23 +91,25 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
     """Return the ablations at a checkpoint.
 
     At the last checkpoint (``last``), every method is used for the induction heads and for each set of ``others``. At
-    earlier checkpoints, only resample ablation is used, for the induction heads and the first set. Every checkpoint
-    also has the control ``CONTROL``: the induction heads' writes are rotated at random before they are removed."""
+    earlier checkpoints, only resample ablation is used, for the induction heads and the first set. The control
+    ``CONTROL`` rotates the induction heads' writes at random before they are removed: by each of ``ROTATIONS`` (4)
+    rotations at the last checkpoint, and by one at earlier ones."""
     methods = METHODS if last else ("resample",)
     return [
-        *((INDUCTION, heads, method) for method in (*methods, CONTROL)),
-        *((OTHERS, some, method) for some in (others if last else others[:1]) for method in methods),
+        *(Trial(INDUCTION, heads, method) for method in methods),
+        *(Trial(INDUCTION, heads, CONTROL, i) for i in range(ROTATIONS if last else 1)),
+        *(Trial(OTHERS, some, method) for some in (others if last else others[:1]) for method in methods),
     ]
 
 
-def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> list[int]:
+def compared(tried: Sequence[Trial], lost: Float[Tensor, "trial batch"]) -> list[int]:
     """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
 
     A trial is compared with the ablation by the same method. ``CONTROL`` is compared with the ablation that reduces the
-    in-context loss drop least. ``drops`` holds the reduction of the loss drop by each trial in each window."""
-    ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
-    least = min(ours.values(), key=lambda i: drops[i].mean().item())
-    return [ours.get(method, least) for _, _, method in tried]
+    in-context loss drop least. ``lost`` holds the reduction of the loss drop by each trial in each window."""
+    ours = {t.method: i for i, t in enumerate(tried) if t.kind == INDUCTION and t.method != CONTROL}
+    least = min(ours.values(), key=lambda i: lost[i].mean().item())
+    return [ours.get(t.method, least) for t in tried]
 
 
 def checkpoint_rows(
@@ -100,41 +118,71 @@ def checkpoint_rows(
     """Measure how much of the in-context loss drop and of the gain on repeated tokens each trial removes, at one
     checkpoint.
 
-    ``tried`` are the trials (``trials``), on ``n_windows`` windows of text and ``COPIES`` (6) of repeated tokens. For
-    the loss drop, also measure how much less the trial removes than the ablation that it is compared with
-    (``compared``), paired by window. ValueError if the windows of text are from a single document."""
+    ``tried`` are the trials (``trials``), on the first ``n_windows`` held-out windows and ``COPIES`` (6) of repeated
+    tokens. Mean ablation of text uses the trace of ``trained``, which must then be of ``model``. For the loss drop,
+    also measure its share in the whole (docs/framework.md §5.11), and how much less the trial removes than the ablation
+    that it is compared with (``compared``), paired by window. ValueError if the windows of text are from a single
+    document."""
     generator = torch.Generator().manual_seed(_SEED)
-    rotation = random_rotation(model.W_E.shape[0], generator).float()
-    windows, documents = data.windows[:n_windows], data.window_documents[:n_windows]
+    rotations = [random_rotation(model.W_E.shape[0], generator).to(model.W_E.dtype) for _ in range(ROTATIONS)]
+    windows, documents = data.held_out[:n_windows], data.documents[:n_windows]
     copies, block = trained.repeated_tokens[:COPIES], trained.block
-    text = Bench.of(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
-    repeats = Bench.of(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
-    drop, gain = loss_drops(text, [], ""), repeat_gains(repeats, block, [], "")
-    drops = torch.stack([drop - loss_drops(text, heads, method) for _, heads, method in tried])
-    gains = torch.stack([gain - repeat_gains(repeats, block, heads, method) for _, heads, method in tried])
-    behind = drops[compared(tried, drops)] - drops
-    lost = [mean_intervals(values, documents, generator) for values in (drops, behind)]
-    lost.append(mean_intervals(gains, independent(gains), generator))
+    repeats = Bench.of(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotations[0])
+    every, chunk = [WHOLE, *tried], min(CHUNK, len(data.windows))
+    whole, *left = text_drops(model, windows, every, rotations, trained.natural, chunk)
+    gain, *kept = (repeat_gains(repeats, block, ablated(repeats, trial, rotations)) for trial in every)
+    lost, gains = whole - torch.stack(left), gain - torch.stack(kept)
+    beyond = whole - data.bigram_drops[:n_windows]
+    (of,) = mean_intervals(beyond[None], documents, generator)
+    shares = [ratio_interval(x, beyond, documents, generator) if of.low > 0 else NO_INTERVAL for x in lost]
+    behind = lost[compared(tried, lost)] - lost
+    columns = [mean_intervals(values, documents, generator) for values in (lost, behind)]
+    columns.append(mean_intervals(gains, independent(gains), generator))
     rows = []
-    for (kind, heads, method), a, b, c in zip(tried, *lost, strict=True):
-        names = " ".join(f"L{layer}H{head}" for layer, head in heads)
-        numbers: Any = (drop.mean().item(), *a, *b, gain.mean().item(), *c, len(windows))
-        rows.append(JointAblationRow(at.step, at.tokens_seen, kind, names, len(heads), method, *numbers))
+    for trial, share, a, b, c in zip(tried, shares, *columns, strict=True):
+        names = " ".join(f"L{layer}H{head}" for layer, head in trial.heads)
+        numbers: Any = (of.mean, *a, *share, *b, gain.mean().item(), *c, len(windows))
+        rows.append(
+            JointAblationRow(at.step, at.tokens_seen, trial.kind, names, len(trial.heads), trial.method, *numbers)
+        )
     return rows
 
 
-def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
-    """Return the in-context loss drop of each window with ``heads`` ablated together by ``method``
-    (``Bench.instead``), in nats (docs/framework.md §6.1). Without heads, it is that of the model. Errors as in
+def ablated(bench: Bench, trial: Trial, rotations: Sequence[Tensor]) -> Run:
+    """Return the run with the heads of ``trial`` ablated together."""
+    return replace(bench, rotation=rotations[trial.rotation]).ablated(trial.heads, trial.method)
+
+
+def text_drops(
+    model: Transformer,
+    windows: Int[Tensor, "batch window"],
+    tried: Sequence[Trial],
+    rotations: Sequence[Tensor],
+    natural: Trace,
+    chunk: int,
+) -> Float[Tensor, "trial batch"]:
+    """Return the in-context loss drop of each window under each trial, in nats (docs/framework.md §6.1).
+
+    Memory holds ``chunk`` windows and one more: the window before them, whose writes resample ablation uses. Mean
+    ablation uses the mean writes of the trace ``natural``. The result does not depend on ``chunk``. Errors as in
     ``Bench.instead`` and ``in_context_loss_drop``."""
-    losses = text.losses(text.ablated(heads, method))
-    return torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64)
+    early, late = positions(windows.shape[1] - 1)
+    found = []
+    for at in torch.arange(len(windows)).split(chunk):
+        some = windows[torch.cat([at[:1] - 1, at])]  # before the first window comes the last
+        text = Bench.of(model, some[:, :-1], some[:, 1:], slice(None), rotations[0], natural)
+        runs = (ablated(text, trial, rotations) for trial in tried)
+        found.append(torch.stack([_ends(run, text.targets, early) - _ends(run, text.targets, late) for run in runs]))
+    return torch.cat([drops[:, 1:] for drops in found], 1)
 
 
-def repeat_gains(copies: Bench, block: int, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
-    """Return the gain of each window with ``heads`` ablated together: the first copy's loss minus the second's.
+def _ends(run: Run, targets: Int[Tensor, "batch pos"], at: slice) -> Float[Tensor, "batch"]:
+    return run.losses(targets, at).double().mean(1)
 
-    In nats per token. ``method`` is as in ``Bench.instead``. Damage that is the same on both copies cancels. Without
-    heads, it is the gain of the model. See docs/framework.md §5.4."""
-    losses = copies.losses(copies.ablated(heads, method)).double()
+
+def repeat_gains(copies: Bench, block: int, run: Run) -> Float[Tensor, "batch"]:
+    """Return the gain of each window in ``run``: the first copy's loss minus the second's, in nats per token.
+
+    Damage that is the same on both copies cancels. See docs/framework.md §5.4."""
+    losses = copies.losses(run)
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)

@@ -2,6 +2,9 @@
 
 from pathsum.records.registry import record
 
+METHODS = ("zero", "mean", "resample")  # what replaces a head's write
+CONTROL = "rotated"  # removes the head's write rotated at random: a write of the same size in random directions
+
 
 @record(
     "ablations",

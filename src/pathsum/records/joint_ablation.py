@@ -2,6 +2,8 @@
 
 from pathsum.records.registry import record
 
+INDUCTION, OTHERS = "induction", "others"  # kinds of ablated heads
+
 
 @record(
     "joint_ablation",
@@ -19,10 +21,13 @@ class JointAblationRow:
     heads: str  # joined by spaces
     n_heads: int  # number of ablated heads; smaller for a control if its layers have too few other heads
     method: str  # zero | mean | resample | rotated (control: a write of equal norm is removed in random directions)
-    loss_drop_nats: float  # in-context loss drop of the whole model on these windows
+    loss_drop_nats: float  # in-context loss drop of the whole model minus that of the bigram model on these windows
     loss_drop_lost: float  # part of it that is lost, in nats
     loss_drop_lost_low: float
     loss_drop_lost_high: float
+    share: float | None  # loss_drop_lost / loss_drop_nats, both bootstrapped over the same documents; None if the
+    share_low: float | None  # interval of loss_drop_nats includes 0
+    share_high: float | None
     behind_nats: float  # loss_drop_lost of the induction heads minus that of this row, same method, paired by window;
     # a rotated row is compared with the ablation of the induction heads that loses least of the loss drop
     behind_low: float

@@ -116,6 +116,6 @@ def _joint(results: Results, claim: ClaimResult) -> str:
         "least share needed."
     )
     return (
-        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (the "
-        f"smaller effect of zero and resample ablation){more}.{doubt if unsure else ''}"
+        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (minus "
+        f"that of the bigram model; the smaller effect of zero and resample ablation){more}.{doubt if unsure else ''}"
     )

@@ -130,7 +130,7 @@ def trials(roles: Roles, best: Place, first: Sequence[Place]) -> list[Trial]:
 
 def on_repeats(
     clean: Run, late: Sequence[Place], tried: Sequence[Trial], block: int
-) -> tuple[Float[Tensor, "trials batch"], Float[Tensor, "wholes batch"]]:
+) -> tuple[Float[Tensor, "trial batch"], Float[Tensor, "kind batch"]]:
     """Return the prefix matching of the first of the induction heads ``late`` in each window (0..1) under each trial,
     and the gain (nats per token) under each trial that keeps whole heads. ``clean`` is on repeated tokens with blocks
     of ``block`` tokens."""
@@ -149,7 +149,7 @@ def on_repeats(
 
 def on_text(
     clean: Run, windows: Int[Tensor, "batch window"], late: Sequence[Place], tried: Sequence[Trial]
-) -> Float[Tensor, "trials batch"]:
+) -> Float[Tensor, "trial batch"]:
     """Return the in-context loss drop of each window (nats per token) under each trial, which keeps whole heads.
     ``late`` are the induction heads, and ``clean`` is on ``windows`` without their last token."""
     readers = [Reader(clean, head) for head in late]

@@ -190,7 +190,7 @@ def _composes(e: CompositionRow | None) -> Evidence | None:
 def _copies(cell: Cell, place: Place) -> Evidence | None:
     """Return the evidence on copying by behavior on text (docs/framework.md §3.18)."""
     found = next((r for r in cell.rows(CopyingRow) if (r.layer, r.head) == place), None)
-    return found and Evidence(found.copies, found.attended_nats, found.attended_low, found.bar)
+    return None if found is None else Evidence(found.copies, found.attended_nats, found.attended_low, found.bar)
 
 
 def _labelled(cell: Cell, place: Place, label: str) -> Evidence | None:

@@ -63,6 +63,17 @@ def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str,
         assert sum(row.preference_nats for row in mine) == pytest.approx(data.sum((1, 2)).mean().item(), abs=1e-3)
 
 
+def test_the_rows_are_the_same_in_chunks_and_hops_rest_on_all_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = shown(random_model(2, norm="rms", positions="relative").float())
+    monkeypatch.setattr(content, "WINDOWS", 3)
+    whole = content.tables(trained, evidence(), HOW)["content"]
+    assert {(row.kind, row.windows) for row in whole} == {("hops", len(evidence().windows)), ("offset", 3)}
+    monkeypatch.setattr(content, "CHUNK", 2)
+    for a, b in zip(whole, content.tables(trained, evidence(), HOW)["content"], strict=True):
+        assert (a.added_nats, a.removed_high) == pytest.approx((b.added_nats, b.removed_high), abs=1e-5)
+        assert a.own_scale_low == pytest.approx(b.own_scale_low, abs=1e-5)
+
+
 @pytest.mark.parametrize("n_layers", [0, 1, 3])
 def test_every_depth_has_its_hops_and_what_they_add_is_the_models_loss(n_layers: int) -> None:
     """The loss reductions of terms added first sum to log d_vocab minus the loss, at frozen scales and at own

@@ -22,10 +22,11 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import WINDOWS
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up, pairs, score_errors
-from pathsum.model.transformer import Trace, Transformer
+from pathsum.model.transformer import Transformer
 from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, mean_intervals
 
+CHUNK = 16  # windows whose logits, one set per group, are in memory at the same time
 _SEED = 2021
 
 Errors = dict[tuple[int, int], float]  # largest relative error, by layer and head
@@ -35,15 +36,15 @@ Errors = dict[tuple[int, int], float]  # largest relative error, by layer and he
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``content`` and ``content_scores``.
 
-    ``content_scores`` has no rows for rotary positions, for smeared keys (``pairs.add_up``), or with fewer than two
-    layers."""
-    model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
+    Groups by hops, which a claim reads, are measured on all of ``data.windows``, groups by offset on the first
+    ``WINDOWS`` (12). ``content_scores`` has no rows for rotary positions, for smeared keys (``pairs.add_up``), or with
+    fewer than two layers."""
+    model = trained.model
     error, by_head = group_errors(copy.deepcopy(model).double(), data.windows[: config.exactness_windows, :-1])
-    trace = model.trace(windows[:, :-1])
     rows = [
         row
-        for grouping in groupings(model, windows.shape[1] - 1)
-        for row in content_rows(model, trace, grouping, windows, documents, error)
+        for grouping, n in zip(groupings(model, data.windows.shape[1] - 1), (len(data.windows), WINDOWS), strict=True)
+        for row in content_rows(trained, grouping, data.windows[:n], data.window_documents[:n], error)
     ]
     return {"content": rows, "content_scores": score_rows(trained, by_head) if add_up(model.config) else []}
 
@@ -54,8 +55,7 @@ def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
 
 
 def content_rows(
-    model: Transformer,
-    trace: Trace,
+    trained: TrainedModel,
     grouping: Grouping,
     windows: Int[Tensor, "batch window"],
     documents: Int[Tensor, "batch"],
@@ -64,33 +64,46 @@ def content_rows(
     """Measure the loss reduction by each group, both when it is added to the groups before it and when it is removed
     from the sum of all groups.
 
-    Groups by hops are also added at their own norm scales. ``trace`` is the run on the inputs of ``windows``, which
-    come from ``documents``. ``error`` is the result of the exactness check (``group_errors``). In nats per token.
-    ValueError with fewer than two documents. See docs/framework.md §2.6 and §2.7."""
-    tokens, targets, weights = windows[:, :-1], windows[:, 1:], model.weights()
-    *_, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
+    Groups by hops are also added at their own norm scales. ``windows`` are the first of ``EvalData.windows``, and come
+    from ``documents``. ``error`` is the result of the exactness check (``group_errors``). In nats per token. ValueError
+    with fewer than two documents. See docs/framework.md §2.6 and §2.7."""
+    parts = [_reductions(trained, grouping, slice(at, at + CHUNK), windows) for at in range(0, len(windows), CHUNK)]
+    generator = torch.Generator().manual_seed(_SEED)
+    added, removed, *own = (
+        mean_intervals(torch.cat(some, -1), documents, generator) for some in zip(*parts, strict=True)
+    )
+    return [
+        ContentRow(grouping.kind, name, *a, *r, *o, windows=len(windows), exactness=error)
+        for name, a, r, o in zip(grouping.names, added, removed, *(own or [[NO_INTERVAL] * len(added)]), strict=True)
+    ]
+
+
+def _reductions(
+    trained: TrainedModel, grouping: Grouping, some: slice, windows: Int[Tensor, "batch window"]
+) -> list[Float[Tensor, "group n"]]:
+    """Return the loss reductions in ``some`` of the windows: by each group when it is added, when it is removed and,
+    for groups by hops, when it is added at its own norm scales."""
+    trace, weights = trained.natural, trained.model.weights()
+    tokens, targets = windows[some, :-1], windows[some, 1:]
+    patterns, scales = ([values[: len(windows)][some] for values in kind] for kind in (trace.patterns, trace.scales))
+    *_, end = reads(weights, tokens, patterns, scales, grouping)
     parts = F.linear(end, weights.W_U)
     lower = [torch.zeros_like(parts[0]), *itertools.accumulate(parts)]
     losses = [window_losses(logits, targets) for logits in lower]
     without = torch.stack([window_losses(lower[-1] - part, targets) for part in parts])
-    generator = torch.Generator().manual_seed(_SEED)
-    added = mean_intervals(-torch.stack(losses).diff(dim=0), documents, generator)
-    removed = mean_intervals(without - losses[-1], documents, generator)
-    own: Sequence[Columns] = [NO_INTERVAL] * len(parts)
-    if grouping.kind == HOPS:
-        own = mean_intervals(_at_own_scale(model, trace, tokens, targets), documents, generator)
-    return [
-        ContentRow(grouping.kind, name, *a, *r, *o, windows=len(tokens), exactness=error)
-        for name, a, r, o in zip(grouping.names, added, removed, own, strict=True)
-    ]
+    found = [-torch.stack(losses).diff(dim=0), without - losses[-1]]
+    return [*found, _at_own_scale(trained.model, patterns, tokens, targets)] if grouping.kind == HOPS else found
 
 
 def _at_own_scale(
-    model: Transformer, trace: Trace, tokens: Int[Tensor, "batch pos"], targets: Int[Tensor, "batch pos"]
+    model: Transformer,
+    patterns: Sequence[Float[Tensor, "batch head query key"]],
+    tokens: Int[Tensor, "batch pos"],
+    targets: Int[Tensor, "batch pos"],
 ) -> Float[Tensor, "group batch"]:
     """Measure the loss reduction by each number of hops, with the norm scales of the routes up to that number
     (docs/framework.md §2.7)."""
-    ends = hop_by_hop(model.weights(), tokens, trace.patterns, lambda x: model.normalise(x)[0])
+    ends = hop_by_hop(model.weights(), tokens, patterns, lambda x: model.normalise(x)[0])
     losses = [window_losses(F.linear(end, model.W_U), targets) for end in ends]
     return -torch.stack([torch.full_like(losses[0], math.log(len(model.W_U))), *losses]).diff(dim=0)
 

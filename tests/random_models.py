@@ -71,20 +71,21 @@ def cell_of(model: Transformer) -> CellConfig:
     return CellConfig(seed=0, model=model.config, train=TRAIN)
 
 
-def seated(previous: int, induction: int) -> Transformer:
+def seated(previous: int, induction: int, *more: int) -> Transformer:
     """Return a model of three heads per layer with the induction pair at these places.
 
-    All other heads attend uniformly and write nothing.
+    ``more`` are previous-token heads that write the same as the one at ``previous``. All other heads attend uniformly
+    and write nothing.
     """
     pair = handmade.induction_pair(D_VOCAB)
     silent = Head(*[0 * getattr(pair.layers[0][0], f.name) for f in fields(Head)])
     layers = tuple(
-        tuple(head if h == seat else silent for h in range(3))
-        for (head,), seat in zip(pair.layers, (previous, induction), strict=True)
+        tuple(head if h in seats else silent for h in range(3))
+        for (head,), seats in zip(pair.layers, ((previous, *more), (induction,)), strict=True)
     )
     shape = {"d_head": D_VOCAB, "d_model": 2 * D_VOCAB, "positions": "relative"}
     model = loaded(random_model(5, **shape).float(), Weights(pair.W_E, pair.W_U, layers).to(torch.float32))
     for layer in model.layers:
         layer.bias.zero_()  # type: ignore[union-attr, operator]
-    model.layers[0].bias[previous, 1] = 30.0  # type: ignore[index, operator]
+    model.layers[0].bias[[previous, *more], 1] = 30.0  # type: ignore[index, operator]
     return model

@@ -1,4 +1,4 @@
-"""The K-edge of the induction circuit, compared with the strongest other edge, paired by window."""
+"""The K-edges of the induction circuit, compared with as many edges outside it, on weights whose circuit is known."""
 
 from __future__ import annotations
 
@@ -6,48 +6,164 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
 
-from pathsum.extraction.causal import Trial, edge_contrasts
-from pathsum.records.ablations import EdgeContrastRow
-from pathsum.records.roles import HeadRoles
+from pathsum.extraction import causal, key_edge
+from pathsum.extraction.edges import Edge, cut, second_copy
+from pathsum.extraction.inputs import TrainedModel, trace_trained
+from pathsum.extraction.key_edge import judged_windows, rival_sets
+from pathsum.extraction.roles import Roles
+from pathsum.interventions.run import Run
+from pathsum.model.transformer import Transformer
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from tests.random_models import D_VOCAB, HOW, LOG, cell_of, evidence, random_model, seated
 
-ROLES = HeadRoles((0, 0), (1, 1))
-KEY, QUERY = (Trial("edge", (1, 1), "zero", kind=kind, early=early) for kind, early in (("K", (0, 0)), ("Q", (0, 1))))
-ELSEWHERE = Trial("edge", (1, 0), "zero", kind="K", early=(0, 0))  # the previous-token head, read by another: no rival
-N = 13
-
-
-def contrasts(rises: dict[Trial, Tensor], roles: HeadRoles = ROLES) -> list[EdgeContrastRow]:
-    return edge_contrasts(list(rises), torch.stack([*rises.values()]), roles, torch.Generator().manual_seed(0))
-
-
-def noise(seed: int) -> Tensor:
-    return torch.randn(N, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+PREVIOUS, TWIN, INDUCTION = 2, 0, 1
 
 
-def test_windows_that_differ_do_not_hide_a_difference_that_each_window_has() -> None:
-    hard = 3 + noise(1)
-    (found,) = contrasts({KEY: hard + 0.2 + 0.01 * noise(2), QUERY: hard, ELSEWHERE: hard + 9})
-    assert (found.other_kind, found.other_early_head) == ("Q", 1)
-    assert 0.18 < found.low < found.difference_nats < found.high < 0.22
+def trained(model: Transformer, previous: tuple[int, ...] = (PREVIOUS,), repeated: int = 31) -> TrainedModel:
+    """Return the model with a log that names the previous-token heads and the induction head."""
+    scores = [[float(h in heads) for h in range(3)] for heads in (previous, (INDUCTION,))]
+    last = replace(LOG[-1], previous_token=scores, prefix_matching=[[0.0] * 3, scores[1]])
+    how = HOW.model_copy(update={"repeated_windows": repeated})
+    return trace_trained(model, cell_of(model), [last], evidence(), how)
 
 
-def test_an_edge_that_leads_by_less_than_its_error_does_not_lead() -> None:
-    """Guards against ranking K first where it exceeds Q by 0.036 [−0.017, 0.091]."""
-    lead = 0.036 + 0.1 * (noise(3) - noise(3).mean())
-    (found,) = contrasts({KEY: 1 + lead, QUERY: torch.ones(N, dtype=torch.float64)})
-    assert found.difference_nats == pytest.approx(0.036)
-    assert found.low < 0 < found.high
+def contrasts(shown: TrainedModel) -> dict[str, EdgeContrastRow]:
+    return {row.method: row for row in causal.tables(shown, evidence(), HOW)["edge_contrasts"]}
 
 
-def test_each_method_has_its_own_rival() -> None:
-    one = torch.ones(N, dtype=torch.float64)
-    methods = [replace(trial, method="mean") for trial in (KEY, QUERY)]
-    found = contrasts({KEY: 2 * one, QUERY: one, methods[0]: one, methods[1]: 3 * one})
-    assert [(row.method, row.difference_nats) for row in found] == [("zero", 1), ("mean", -2)]
+def known_rise(shown: TrainedModel) -> float:
+    """Return the rise of the second copy's loss if the induction head attends uniformly instead of to the matches.
+
+    Logits are 1 for the current token, plus the attention to each token."""
+    tokens, block = judged_windows(shown, evidence()), shown.block
+    here = F.one_hot(tokens, D_VOCAB).double()
+    before = F.pad(here[:, :-1], (0, 0, 1, 0))
+    before[:, 0] = here[:, 0]  # the first position attends to itself
+    losses = []
+    for scores in (30 * here @ before.mT, 0 * here @ before.mT):
+        pattern = scores.masked_fill(torch.ones_like(scores[0]).triu(1) > 0, -torch.inf).softmax(-1)
+        logits = (here + pattern @ here)[:, block + 1 : 2 * block]
+        losses.append(F.cross_entropy(logits.mT, tokens[:, block + 2 :]).item())
+    return losses[1] - losses[0]
 
 
-@pytest.mark.parametrize("roles", [HeadRoles(None, None), HeadRoles((0, 0), (0, 1))])
-def test_without_such_an_edge_there_is_no_contrast(roles: HeadRoles) -> None:
-    assert contrasts({KEY: noise(4), QUERY: noise(5)}, roles) == []
+def test_without_the_key_edge_the_loss_rises_as_computed_by_hand_and_without_rivals_it_stays() -> None:
+    shown = trained(seated(PREVIOUS, INDUCTION))
+    rows = contrasts(shown)
+    assert set(rows) == {"zero", "resample"}
+    assert rows["zero"].key_nats == pytest.approx(known_rise(shown), rel=1e-5)
+    for row in rows.values():
+        assert row.edges == "L0H2 → L1H1 (K)"
+        assert len(row.rivals.split(", ")) == 1
+        assert row.rival_nats == pytest.approx(0, abs=1e-6)
+        assert row.low > 0.2
+        assert row.windows == 64
+
+
+def test_heads_that_share_a_job_are_cut_together() -> None:
+    """Guards against cutting the edge of one of two previous-token heads, which the other replaces."""
+    shown = trained(seated(PREVIOUS, INDUCTION, TWIN), (TWIN, PREVIOUS))
+    made = causal.tables(shown, evidence(), HOW)
+    one = [
+        r.second_copy_nats
+        for r in made["ablations"]
+        if (r.target, r.kind, r.method, r.layer, r.head) == ("edge", "K", "zero", 1, INDUCTION)
+    ]
+    assert max(one) < 1e-3  # each alone leaves 30 of 60 nats
+    for row in made["edge_contrasts"]:
+        assert row.difference_nats > 0.2
+        assert row.low > 0.2
+        assert row.edges == "L0H0 → L1H1 (K), L0H2 → L1H1 (K)"
+    assert contrasts(shown)["zero"].key_nats == pytest.approx(known_rise(shown), rel=1e-5)
+
+
+def test_heads_that_are_not_the_circuit_lose_to_the_edge_that_is() -> None:
+    """Negative control: the log names a head that writes nothing."""
+    for row in contrasts(trained(seated(PREVIOUS, INDUCTION), (TWIN,))).values():
+        assert row.rivals == "L0H2 → L1H1 (K)"
+        assert row.key_nats == pytest.approx(0, abs=1e-6)
+        assert row.high < -0.2
+
+
+def test_rivals_are_judged_on_other_windows_than_those_that_choose_them() -> None:
+    shown = trained(seated(PREVIOUS, INDUCTION))
+    judged = {tuple(window) for window in judged_windows(shown, evidence()).tolist()}
+    assert len(judged) == 64
+    assert not judged & {tuple(window) for window in shown.repeated_tokens.tolist()}
+
+
+def test_no_edge_among_heads_of_the_circuit_is_a_rival() -> None:
+    """Guards against a rival that belongs to the circuit: the K-edge of the head that attends two tokens back."""
+    shown = trained(seated(PREVIOUS, INDUCTION))
+    roles = Roles.of(shown)
+    assert roles is not None
+    edges = [
+        AblationRow("edge", kind, 1, late, 0, early, "zero", "recomputed", *[0.0] * 8, windows=12)
+        for kind in "QKV"
+        for late in range(3)
+        for early in range(3)
+    ]
+    found = key_edge.outside(edges, "zero", roles)
+    circuit = {roles.induction, *roles.previous, *roles.two_back}
+    assert len(circuit) == 3
+    assert len(found) == 27 - 2 * 3
+    assert not [edge for edge in found if edge.early in circuit and edge.late in circuit]
+    assert key_edge.outside(edges, "resample", roles) == {}
+
+
+def test_rivals_are_as_many_and_may_stand_in_for_each_other() -> None:
+    """Two edges into the same keys cost little alone; they are a candidate, although other edges cost more alone."""
+    keys = [Edge("K", (0, head), (1, 0)) for head in range(2)]
+    others = [Edge(kind, (0, 0), (1, 1)) for kind in "QV"]
+    sets = rival_sets({keys[0]: 0.01, others[0]: 0.3, keys[1]: 0.02, others[1]: 0.2}, 2)
+    assert sets == [(others[0], others[1]), (keys[1], keys[0])]
+    assert rival_sets({keys[0]: 0.1}, 2) == []
+
+
+def test_each_induction_head_loses_its_key_edges() -> None:
+    shown = trained(seated(PREVIOUS, INDUCTION))
+    last = replace(shown.log[-1], prefix_matching=[[0.0] * 3, [0.1, 0.9, 0.09]])
+    roles = Roles.of(replace(shown, log=[last]))
+    assert roles is not None
+    assert (roles.induction, roles.inductions) == ((1, 1), ((1, 0), (1, 1)))
+    row = contrasts(replace(shown, log=[last]))["zero"]
+    assert row.edges == "L0H2 → L1H0 (K), L0H2 → L1H1 (K)"
+    assert len(row.rivals.split(", ")) == 2
+
+
+def test_edges_that_are_cut_together_are_a_model_without_them_whatever_the_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a norm, the V-edges of a head into all heads of the next layer are its paths through two heads."""
+    shown = trained(random_model(7, norm="none").float())
+    run, block = Run(shown.model, shown.repeated_tokens[:5]), shown.block
+    edges = [Edge(kind, (0, 1), (1, late)) for kind in "QKV" for late in range(3)]
+    x = run.streams[1] - run.output((0, 1))
+    logits = F.linear(run.streams[1] + shown.model.attention(1).heads(x)[1].sum(1), shown.model.W_U)
+    expected = F.cross_entropy(logits[:, block + 1 : 2 * block].mT, run.tokens[:, block + 2 :], reduction="none").mean(
+        1
+    )
+    torch.testing.assert_close(second_copy(cut(run, edges, "zero"), block), expected.double(), rtol=1e-5, atol=1e-5)
+    whole = contrasts(shown)["zero"]
+    monkeypatch.setattr(key_edge, "CHUNK", 7)
+    assert contrasts(shown)["zero"].difference_nats == pytest.approx(whole.difference_nats, abs=1e-6)
+
+
+def test_a_rotated_change_has_the_same_size() -> None:
+    shown = trained(random_model(7, norm="none").float())
+    run, late = Run(shown.model, shown.repeated_tokens[:5]), (1, 0)
+    identity = torch.eye(run.streams[0].shape[-1])
+    for method in ("zero", "mean", "resample"):
+        plain, same = (cut(run, [Edge("V", (0, 1), late)], method, turned) for turned in (None, identity))
+        torch.testing.assert_close(plain.replaced[late].output, same.replaced[late].output)
+
+
+@pytest.mark.parametrize("repeated", [3, 31])
+def test_the_fewest_windows_suffice(repeated: int) -> None:
+    assert contrasts(trained(seated(PREVIOUS, INDUCTION), repeated=repeated))["resample"].low > 0.2
+
+
+def test_without_an_evaluation_there_is_no_contrast() -> None:
+    assert contrasts(replace(trained(seated(PREVIOUS, INDUCTION)), log=[])) == {}

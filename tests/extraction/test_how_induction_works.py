@@ -11,12 +11,12 @@ import torch
 from pathsum.bounds import BOUNDS
 from pathsum.extraction import (
     attention_sinks,
+    edges,
     formation,
     joint_ablation,
     norm_scales,
     softmax_competition,
     sufficiency,
-    suffixes,
 )
 from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import TrainedModel, trace_trained
@@ -108,14 +108,14 @@ def test_a_path_at_the_frozen_scale_is_path_patching() -> None:
 
 
 def test_a_model_of_one_head_per_layer_has_no_sets_of_other_heads() -> None:
-    roles = Roles((1, 0), ((0, 0),), ())
+    roles = Roles((1, 0), ((0, 0),), (), ((1, 0),))
     kept = [t.kept for t in sufficiency.trials(roles, (0, 0), [(0, 0)])]
     assert kept == [k for k in Kept if k not in (Kept.NO_TWO_BACK, Kept.NEITHER, Kept.ANOTHER)]
 
 
 def test_the_fewest_windows_leave_no_window_its_own_queries_and_keys() -> None:
     least = BOUNDS["ExtractConfig"]["repeated_windows"].least
-    for shifts, windows in ((sufficiency.SHIFTS, sufficiency.FEWEST), (suffixes.SHIFTS, least)):
+    for shifts, windows in ((sufficiency.SHIFTS, sufficiency.FEWEST), (edges.SHIFTS, least)):
         assert {shift % windows for shift in (0, *shifts.values())} == {0, *shifts.values()}
 
 

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 import torch
 
+from pathsum.behaviour.suffix_sequences import Trials, draw_trials
 from pathsum.config import ExtractConfig, ModelConfig
-from pathsum.extraction import sufficiency
+from pathsum.extraction import sufficiency, suffixes
+from pathsum.extraction.edges import Edge
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.extraction.roles import Roles
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, cuts, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.sufficiency import Kept
-from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
+from pathsum.records.suffixes import CONTROLS_OF, Cut, SuffixCutRow, SuffixMatchRow
 from tests import handmade
 from tests.random_models import HOW as FEW
 from tests.random_models import cell_of, loaded
@@ -124,31 +126,81 @@ def test_without_the_query_or_the_key_edge_the_preference_is_gone_and_one_token_
     rows = ablated(TWO)
     clean = rows["none", ""]
     assert clean.advantage > 0.85
-    for cut in ("previous token → queries", "two back → keys", "all → queries", "all but current × previous"):
+    for cut in (Cut.QUERY_EDGE, Cut.KEY_EDGE, Cut.ALL_QUERIES, Cut.BUT_ONE_TOKEN):
         assert abs(rows[cut, method].advantage) < 0.1
         assert rows[cut, method].alone > 0.5 * clean.alone
-    control = rows["control: other heads → queries and keys", method]
-    assert (control.advantage, control.edges) == (pytest.approx(clean.advantage, abs=1e-6), "Q←L0H2 K←L0H2")
-    assert rows["previous token → keys", method].alone < 0.1
-    assert rows["previous token → keys", method].second_copy_low > 0.2
+    for control, edges in ((Cut.QUERY_OTHERS, "Q←L0H2"), (Cut.KEY_OTHERS, "K←L0H2")):
+        row = rows[control, method]
+        assert (row.advantage, row.edges) == (pytest.approx(clean.advantage, abs=1e-6), edges)
+    assert rows[Cut.PREVIOUS_KEYS, method].alone < 0.1
+    assert rows[Cut.PREVIOUS_KEYS, method].second_copy_low > 0.2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_control_has_as_many_edges_and_leaves_more_of_the_advantage(method: str) -> None:
+    rows = ablated(TWO)
+    for cut, controls in CONTROLS_OF.items():
+        for control in controls:
+            row, of = rows[control, method], rows[cut, method]
+            assert len(row.edges.split()) == len(of.edges.split())
+            assert row.spared == pytest.approx(row.advantage - of.advantage, abs=1e-6)
+            assert row.spared_low is not None
+            assert row.spared_low > 0.3
+    assert all(r.spared is None for (cut, _), r in rows.items() if not cut.startswith("control"))
+
+
+def misnamed() -> TrainedModel:
+    """Return a two-token matcher whose log names the silent head as its previous-token head."""
+    found = matcher(*TWO)
+    last = dataclasses.replace(found.log[-1], previous_token=[[0.1, 0.1, 0.9], [0.0, 0.0, 0.0]])
+    return dataclasses.replace(found, log=[last])
+
+
+def test_where_another_head_carries_the_match_the_control_leaves_less() -> None:
+    """Negative control: the silent head is cut, and the head that moves the previous token is the control."""
+    rows = {(r.cut, r.method): r for r in tables(misnamed(), evidence(), HOW)["suffix_cuts"]}
+    assert rows[Cut.QUERY_OTHERS, "resample"].edges == "Q←L0H0"
+    assert rows[Cut.QUERY_EDGE, "resample"].left == pytest.approx(1, abs=1e-6)
+    high = rows[Cut.QUERY_OTHERS, "resample"].spared_high
+    assert high is not None
+    assert high < -0.3
+
+
+def test_controls_are_chosen_on_other_sequences_than_they_are_judged_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[set[tuple[int, ...]]] = []
+
+    def recorded(*given: Any) -> Trials:
+        found = draw_trials(*given)
+        drawn.append({tuple(window) for window in found.tokens.tolist()})
+        return found
+
+    monkeypatch.setattr(suffixes, "draw_trials", recorded)
+    tables(matcher(*TWO), evidence(), HOW)
+    judged, chosen = drawn
+    assert len(judged) == len(chosen) == suffixes.SEQUENCES
+    assert not judged & chosen
 
 
 def test_the_edges_of_a_two_token_matcher_are_worth_something_on_repeats_and_those_of_the_other_nothing() -> None:
     two, one = ablated(TWO), ablated(ONE)
-    assert two["two back → keys", "mean"].second_copy_low > 0.01
-    assert one["two back → keys", "mean"].second_copy_nats == pytest.approx(0, abs=1e-6)
-    joint, single = (two[cut, "resample"].second_copy_nats for cut in ("all but current × previous", "all → queries"))
+    assert two[Cut.KEY_EDGE, "mean"].second_copy_low > 0.01
+    assert one[Cut.KEY_EDGE, "mean"].second_copy_nats == pytest.approx(0, abs=1e-6)
+    joint, single = (two[cut, "resample"].second_copy_nats for cut in (Cut.BUT_ONE_TOKEN, Cut.ALL_QUERIES))
     assert joint > 0.5 * single  # queries and keys of one other window would match each other, at the right place
     assert two["none", ""].second_copy_nats == one["none", ""].second_copy_nats == 0
 
 
 def test_the_two_back_head_is_another_than_the_previous_token_head_and_every_cut_has_edges() -> None:
     roles = Roles.of(matcher(*TWO))
-    assert roles == Roles((1, 0), ((0, 0),), ((0, 1),))
-    assert all(cuts(roles, [(0, 0), (0, 1), (0, 2)])[name] for name in cuts(roles, [(0, 0), (0, 1)]) if name != "none")
-    assert Roles((1, 0), ((0, 0),), ()) == Roles.of(trained(blank(n_heads=1)))
-    assert set(cuts(Roles((1, 0), ((0, 0),), ()), [(0, 0)])) == {
-        "none", "previous token → queries", "all → queries", "all but current × previous", "previous token → keys"
+    assert roles == Roles((1, 0), ((0, 0),), ((0, 1),), ((1, 0), (1, 1), (1, 2)))
+    none: dict[str, list[tuple[int, int]]] = {"Q": [], "K": []}
+    without, heads = set(cuts(roles, none)), set(cuts(roles, {"Q": [(0, 2)], "K": [(0, 2)]}))
+    assert heads == set(Cut)
+    assert heads - without == {Cut.QUERY_OTHERS, Cut.KEY_OTHERS}
+    alone = Roles((1, 0), ((0, 0),), (), ((1, 0),))
+    assert alone == Roles.of(trained(blank(n_heads=1)))
+    assert set(cuts(alone, none)) == {
+        Cut.NONE, Cut.QUERY_EDGE, Cut.ALL_QUERIES, Cut.BUT_ONE_TOKEN, Cut.PREVIOUS_KEYS, Cut.QUERY_RANDOM
     }  # fmt: skip
 
 
@@ -167,8 +219,10 @@ def test_heads_that_share_a_job_are_cut_together() -> None:
     found = matcher(*TWO)
     last = dataclasses.replace(found.log[-1], previous_token=[[0.9, 0.1, 0.5], [0.0, 0.0, 0.0]])
     roles = Roles.of(dataclasses.replace(found, log=[last]))
-    assert roles == Roles((1, 0), ((0, 0), (0, 2)), ((0, 1),))
-    assert cuts(roles, [(0, 0), (0, 1), (0, 2)])["previous token → queries"] == (("Q", (0, 0)), ("Q", (0, 2)))
+    assert roles is not None
+    assert (roles.previous, roles.two_back) == (((0, 0), (0, 2)), ((0, 1),))
+    edges = cuts(roles, {"Q": [], "K": []})[Cut.QUERY_EDGE]
+    assert edges == (Edge("Q", (0, 0), (1, 0)), Edge("Q", (0, 2), (1, 0)))
 
 
 def left(current: float, previous: float) -> dict[Kept, float]:
@@ -202,6 +256,6 @@ def test_what_is_left_without_an_edge_is_a_share_with_the_error_of_both_means() 
         assert r.left == pytest.approx(r.advantage / two["none", ""].advantage, abs=1e-6), (cut, method)
         assert r.left_low <= r.left + 1e-9
         assert r.left <= r.left_high + 1e-9
-    assert two["two back → keys", "mean"].left == pytest.approx(0, abs=0.05)
+    assert two[Cut.KEY_EDGE, "mean"].left == pytest.approx(0, abs=0.05)
     assert all(r.left is None for r in one.values())
     assert one["none", ""].alone_left == pytest.approx(1)

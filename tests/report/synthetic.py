@@ -34,7 +34,14 @@ from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, Ski
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
 from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
-from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.records.suffixes import (
+    CONTROLS_OF,
+    Condition,
+    Cut,
+    SuffixCutRow,
+    SuffixMatchRow,
+    SuffixPredictionRow,
+)
 from pathsum.records.summary import CellSummary
 from pathsum.records.terms import TermRow
 from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
@@ -261,9 +268,10 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
 def _edge_contrasts(n_layers: int, works: bool, rng: random.Random) -> list[EdgeContrastRow]:
     """Return edge contrasts: the K-edge between heads 0 has the largest effect if the claims hold, and a small one
     otherwise."""
-    x = (1.9 if works else -1.9) + rng.uniform(0, 0.05)
-    methods = ("zero", "mean", "resample") if n_layers >= 2 else ()
-    return [EdgeContrastRow(m, 0, 0, 1, 0, "Q", 0, 1, 1, 0, x, x - 0.2, x + 0.2, 12) for m in methods]
+    x, ours, rival = (1.9 if works else -1.9) + rng.uniform(0, 0.05), "L0H0 → L1H0 (K)", "L0H1 → L1H1 (Q)"
+    three, none = (x, x - 0.2, x + 0.2), (0.0, -0.2, 0.2)
+    methods = ("zero", "resample") if n_layers >= 2 else ()
+    return [EdgeContrastRow(m, ours, rival, *three, *none, *three, 64) for m in methods]
 
 
 def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[AblationRow]:
@@ -368,19 +376,26 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
     """Return suffix matching: head 1.0 prefers matches of two tokens through two edges if the claims hold, and none
     otherwise."""
     found = 0.4 if works else 0.0
-    rivals = {"two against one": found, "three against two": 0.0}
+    rivals = {Condition.TWO_ONE: found, Condition.THREE_TWO: 0.0}
+    controls = {control for some in CONTROLS_OF.values() for control in some}
 
-    def cut(name: str, method: str, left: float) -> SuffixCutRow:
-        cost, share = 0.0 if name == "none" else 0.8 * works, (None,) * 3
+    def cut(name: Cut, method: str, left: float) -> SuffixCutRow:
+        cost, share = 0.0 if name == Cut.NONE else 0.8 * works, (None,) * 3
+        spared = (left - 0.02, left - 0.07, left + 0.03) if name in controls else (None,) * 3
         if found:
             share = (left / found, left / found - 0.1, left / found + 0.1)  # type: ignore[assignment]
         return SuffixCutRow(
             name, "Q←L0H0", method, 1, 0, left, left - 0.05, left + 0.05, 0.6, 0.5, 0.7, 5 * left, 4 * left - 0.1,
             6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12, *share, 1.0, 0.9, 1.1,
+            *spared,
         )  # fmt: skip
 
-    without = {"previous token → queries": 0.02, "two back → keys": 0.02, "all but current × previous": 0.0}
-    without |= {"control: other heads → queries and keys": found}
+    without = {
+        Cut.QUERY_EDGE: 0.02,
+        Cut.KEY_EDGE: 0.02,
+        Cut.BUT_ONE_TOKEN: 0.0,
+        **dict.fromkeys(sorted(controls), found),
+    }
     late = [h for h in heads if h.layer == 1]
     return {
         "suffix_matches": [
@@ -393,7 +408,7 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
             for name, x in rivals.items()
         ],
         "suffix_cuts": [
-            cut("none", "", found),
+            cut(Cut.NONE, "", found),
             *(cut(name, m, min(x, found)) for name, x in without.items() for m in ("resample", "mean")),
         ]
         if late
@@ -446,7 +461,9 @@ def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.R
 
     def row(kind: str, name: str, x: float) -> ContentRow:
         own = (x, x - 0.1, x + 0.1) if kind == "hops" else (None, None, None)
-        return ContentRow(kind, name, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, *own, 12, 1e-15)
+        return ContentRow(
+            kind, name, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, *own, 64 if kind == "hops" else 12, 1e-15
+        )
 
     def pair(h: HeadRow, query: str, key: str) -> ContentScoreRow:
         nats = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)

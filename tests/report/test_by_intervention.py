@@ -51,9 +51,14 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     unsure = dataclasses.replace(results, cells={cell.name: cell.having(edge_contrasts=close)})
     found = judge(key_edge, unsure)
     assert found.verdict == NOT
-    assert found.notes[cell.name].endswith(
-        "resample ablation 0.04 [−0.02, 0.09]; strongest other edge: L0H1 → L1H0 (Q)"
-    )
+    assert found.notes[cell.name].endswith("resample ablation 0.04 [−0.02, 0.09] (rivals: L0H1 → L1H1 (Q))")
+    assert found.unsure == [cell.name]
+
+
+def test_the_table_of_all_single_ablations_says_how_few_windows_it_rests_on() -> None:
+    heads, edges, _ = section(synthetic.results(layers=(2,), heads=(4,), seeds=(0,)), {}).blocks
+    assert "means over 12 windows" in heads.caption
+    assert "95 % intervals over 12 windows" in edges.caption
 
 
 def test_a_model_extracted_without_distances_is_still_stated() -> None:

@@ -10,7 +10,7 @@ from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.claims.registry import judge_all
 from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.suffixes import SuffixCutRow
+from pathsum.records.suffixes import CONTROLS_OF, Cut, SuffixCutRow
 from pathsum.report.themes.suffixes import section, suffixes
 from tests.report import synthetic
 
@@ -38,7 +38,8 @@ def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effec
         "Without the edges from previous-token heads to the queries, 0.05 of the advantage and 1.00 of the attention "
         "remain, and the loss" in edges
     )
-    assert "Without the edges from all other heads to queries and keys (control), 1.00 of the advantage" in edges
+    assert "Without the edges from as many other heads to the keys (control), 1.00 of the advantage" in edges
+    assert "are made in random directions, 1.00 of the advantage remain" in edges
     assert "raises the loss on the second copy by 0.80 nats per token" in others
 
 
@@ -66,10 +67,24 @@ def test_the_advantage_is_told_by_the_number_of_heads() -> None:
 def test_an_edge_without_which_the_advantage_stays_or_all_matching_goes_explains_nothing(
     change: dict[str, float],
 ) -> None:
-    rows = [dataclasses.replace(r, **change) if r.cut == "two back → keys" else r for r in WORKS.rows(SuffixCutRow)]
+    rows = [dataclasses.replace(r, **change) if r.cut == Cut.KEY_EDGE else r for r in WORKS.rows(SuffixCutRow)]
     assert verdicts(only(WORKS)) == dict.fromkeys(("two_token_matching", "two_token_edges"), REPRODUCED)
     found = verdicts(only(WORKS.having(suffix_cuts=rows)))
     assert found == {"two_token_matching": REPRODUCED, "two_token_edges": NOT}
+
+
+@pytest.mark.parametrize("control", [control for some in CONTROLS_OF.values() for control in some])
+def test_an_edge_whose_control_leaves_no_more_of_the_advantage_explains_nothing(control: Cut) -> None:
+    rows = [dataclasses.replace(r, spared_low=-0.01) if r.cut == control else r for r in WORKS.rows(SuffixCutRow)]
+    (found,) = [c for c in judge_all(only(WORKS.having(suffix_cuts=rows))) if c.id == "two_token_edges"]
+    assert found.verdict == NOT
+    assert found.notes["L2H3S0"] == "a control may leave no more of the advantage"
+    assert found.unsure == ["L2H3S0"]
+
+
+def test_a_model_without_enough_other_heads_is_judged_by_random_directions() -> None:
+    rows = [r for r in WORKS.rows(SuffixCutRow) if r.cut not in (Cut.QUERY_OTHERS, Cut.KEY_OTHERS)]
+    assert verdicts(only(WORKS.having(suffix_cuts=rows)))["two_token_edges"] == REPRODUCED
 
 
 def test_without_measurements_nothing_is_said_or_judged() -> None:
@@ -84,7 +99,7 @@ def test_the_table_and_the_figure_show_the_ground_truth() -> None:
     assert [e.text for e in table.rows[0]][1:5] == ["L1H0", "0.70", "0.30", "0.40 [0.35, 0.45]"]  # type: ignore[union-attr]
     figure = suffixes(only(WORKS, FAILS))
     assert figure is not None
-    assert len(figure.data) == 2 * (2 + 5)
+    assert len(figure.data) == 2 * (2 + 8)
 
 
 def test_the_table_shows_which_contents_the_scores_compare() -> None:
@@ -108,7 +123,7 @@ def test_a_share_is_judged_with_the_error_of_its_denominator_and_marked_where_th
     """Guards against ignoring the error of the denominator: an upper end of 0.18 over an advantage of 0.4 ± 0.15 is not
     0.45."""
     wide = {"left": 0.4, "left_low": 0.3, "left_high": 0.7, "advantage": 0.16, "high": 0.18}
-    rows = [dataclasses.replace(r, **wide) if r.cut == "two back → keys" else r for r in WORKS.rows(SuffixCutRow)]
+    rows = [dataclasses.replace(r, **wide) if r.cut == Cut.KEY_EDGE else r for r in WORKS.rows(SuffixCutRow)]
     (found,) = [c for c in judge_all(only(WORKS.having(suffix_cuts=rows))) if c.id == "two_token_edges"]
     assert (found.verdict, found.value) == (NOT, 0.7)
     assert "In L2H3S0, a threshold lies within a 95 % interval" in found.detail

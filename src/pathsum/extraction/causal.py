@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,13 @@ from torch import Tensor
 
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
+from pathsum.extraction.key_edge import contrasts
 from pathsum.extraction.terms import term_rows
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
-from pathsum.records.ablations import CONTROL, METHODS, AblationRow, EdgeContrastRow
-from pathsum.records.roles import HeadRoles
+from pathsum.records.ablations import CONTROL, METHODS, AblationRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
@@ -34,16 +34,18 @@ _SEED = 2021
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``ablations``, ``edge_contrasts`` and ``terms``; the first two have no rows without heads.
 
-    Effects are measured on the first ``WINDOWS`` (12) windows of text and of repeated tokens. ValueError if those of
-    text are from a single document."""
+    Effects are measured on the first ``WINDOWS`` (12) windows of text and of repeated tokens; ``edge_contrasts`` are
+    judged on other windows. ValueError if the windows of text are from a single document."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(trained.weights.W_E.shape[0], generator).float()
     windows, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
     copies, scored = trained.repeated_tokens[:WINDOWS], slice(block + 1, 2 * block)
     text = Bench.of(trained.model, windows[:, :-1], windows[:, 1:], slice(None), rotation, trained.natural)
     repeats = Bench.of(trained.model, copies, copies.roll(-1, 1), scored, rotation, trained.repeated)
+    ablations = intervened((text, repeats), block, documents, generator)
     return {
-        **intervened((text, repeats), block, documents, HeadRoles.of(trained.log), generator),
+        "ablations": ablations,
+        "edge_contrasts": contrasts(trained, data, ablations, repeats.clean),
         "terms": term_rows(trained.model, text.clean, windows, documents, generator),
     }
 
@@ -122,13 +124,13 @@ class Measured:
 
 
 def intervened(
-    benches: Benches, block: int, documents: Int[Tensor, "batch"], roles: HeadRoles, generator: torch.Generator
-) -> dict[str, list[Any]]:
-    """Measure every intervention, and compare the K-edge of the induction circuit with other edges.
+    benches: Benches, block: int, documents: Int[Tensor, "batch"], generator: torch.Generator
+) -> list[AblationRow]:
+    """Measure every intervention. No rows without heads.
 
-    Returns the records ``ablations`` and ``edge_contrasts``, both empty without heads. An effect is the change of a
-    loss, of the loss drop or of the prefix matching: the value with the intervention minus the value without it.
-    ``documents`` has the document of each window of text, and ``block`` is the length of the repeated block."""
+    An effect is the change of a loss, of the loss drop or of the prefix matching: the value with the intervention minus
+    the value without it. ``documents`` has the document of each window of text, and ``block`` is the length of the
+    repeated block."""
     matching = _matching(benches[1].clean, block, {})
     without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
     trials, found = [], []
@@ -136,7 +138,7 @@ def intervened(
         trials.append(trial)
         found.append(_measure(benches, block, runs, matching))
     if not trials:
-        return {"ablations": [], "edge_contrasts": []}
+        return []
     numbers = benches[0].rotation.new_tensor
     loss = numbers([f.loss for f in found]) - numbers(without.loss)
     second = numbers([f.second_copy for f in found]) - numbers(without.second_copy)
@@ -146,7 +148,7 @@ def intervened(
     for t, f, a, b in zip(trials, found, losses, copies, strict=True):
         changes = (*a, f.loss_drop - without.loss_drop, *b, f.prefix_matching - without.prefix_matching)
         rows.append(AblationRow(t.target, t.kind, *t.place, *t.early, t.method, t.patterns, *changes, len(f.loss)))
-    return {"ablations": rows, "edge_contrasts": edge_contrasts(trials, second, roles, generator)}
+    return rows
 
 
 def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, float]) -> Measured:
@@ -214,31 +216,3 @@ def _previous_token(pos: int) -> Float[Tensor, "query key"]:
     pattern = torch.diag(torch.ones(pos - 1), -1)
     pattern[0, 0] = 1  # the first position has no previous token
     return pattern
-
-
-def edge_contrasts(
-    trials: Sequence[Trial], rise: Float[Tensor, "trial batch"], roles: HeadRoles, generator: torch.Generator
-) -> list[EdgeContrastRow]:
-    """Compare the K-edge from the previous-token head to the induction head with the strongest other edge, for each
-    method.
-
-    ``rise`` holds the rise of the second copy's loss by each of ``trials``, in each window of repeated tokens. The
-    difference is the rise without the K-edge minus the rise without the other edge, paired by window. In nats, with a
-    95 % bootstrap interval over windows. Both heads come from ``roles``, chosen on other data. Other edges are all
-    edges except the K-edges of the previous-token head. The strongest is chosen on these windows, which can only make
-    the difference smaller. No rows if there is no such K-edge, or no other edge. See docs/framework.md §5.9."""
-    rows = []
-    edges = [(trial, values) for trial, values in zip(trials, rise, strict=True) if trial.target == "edge"]
-    for method in dict.fromkeys(trial.method for trial, _ in edges):
-        some = [(t, values) for t, values in edges if t.method == method]
-        ours = [e for e in some if (e[0].kind, e[0].early, e[0].place) == ("K", roles.previous, roles.induction)]
-        others = [e for e in some if (e[0].kind, e[0].early) != ("K", roles.previous)]
-        if not ours or not others:
-            continue
-        (edge, without), (other, rival) = ours[0], max(others, key=lambda e: e[1].mean().item())
-        difference = (without - rival)[None]
-        (found,) = mean_intervals(difference, independent(difference), generator)
-        places = (*edge.early, *edge.place, other.kind, *other.early, *other.place)
-        columns: Any = (*places, *found, len(rival))
-        rows.append(EdgeContrastRow(method, *columns))
-    return rows

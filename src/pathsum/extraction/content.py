@@ -24,7 +24,7 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Transformer
 from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.statistics.bootstrap import NO_INTERVAL, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
 
 CHUNK = 16  # windows whose logits, one set per group, are in memory at the same time
 _SEED = 2021
@@ -72,9 +72,10 @@ def content_rows(
     added, removed, *own = (
         mean_intervals(torch.cat(some, -1), documents, generator) for some in zip(*parts, strict=True)
     )
+    scaled: Sequence[Columns] = own[0] if own else [NO_INTERVAL] * len(added)
     return [
         ContentRow(grouping.kind, name, *a, *r, *o, windows=len(windows), exactness=error)
-        for name, a, r, o in zip(grouping.names, added, removed, *(own or [[NO_INTERVAL] * len(added)]), strict=True)
+        for name, a, r, o in zip(grouping.names, added, removed, scaled, strict=True)
     ]
 
 

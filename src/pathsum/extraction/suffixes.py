@@ -7,7 +7,8 @@ docs/framework.md §5.12.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,29 +21,37 @@ from pathsum.behaviour.suffix_sequences import SHORTEST_WINDOW, Trials, draw_tri
 from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
+from pathsum.extraction.edges import Edge, cut, second_copy
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
-from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.records.suffixes import (
+    CONTROLS_OF,
+    Condition,
+    Cut,
+    SuffixCutRow,
+    SuffixMatchRow,
+    SuffixPredictionRow,
+)
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
+from pathsum.statistics.rotation import random_rotation
 
 SEQUENCES, POSITIONS = 64, 64  # intervals are then about ±0.07 of attention
-COPIES = 12  # windows of repeated random tokens on which edges are ablated
-CONDITIONS = {  # kinds of the longer and the shorter match, keys of ``MATCHES``
-    "two against one": ("two", "one"),
-    "three against two": ("three", "two"),
-    "one alone": ("one", "none"),
-    "two alone": ("two", "none"),
-    "three alone": ("three", "none"),
-    "previous only": ("previous only", "none"),
+COPIES = 12  # windows of repeated random tokens on which edges are ablated; no claim rests on them
+CONDITIONS: Mapping[Condition, tuple[str, str]] = {  # kinds of the longer and the shorter match, keys of ``MATCHES``
+    Condition.TWO_ONE: ("two", "one"),
+    Condition.THREE_TWO: ("three", "two"),
+    Condition.ONE: ("one", "none"),
+    Condition.TWO: ("two", "none"),
+    Condition.THREE: ("three", "none"),
+    Condition.PREVIOUS_ONLY: ("previous only", "none"),
 }
-RIVALS, ALONE = "two against one", "one alone"
 METHODS = ("resample", "mean")
-SHIFTS = {"Q": 1, "K": 2}  # windows back for resampling; queries and keys from one window would match
-_SEED = 2025
+CONTROLLED = {control: of for of, controls in CONTROLS_OF.items() for control in controls}
+_SEED, _CHOICE = 2025, 2026  # of the sequences that judge, and of those that choose controls
 
-Edges = tuple[tuple[str, Place], ...]
+Edges = tuple[Edge, ...]
 
 
 @torch.no_grad()
@@ -58,17 +67,19 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     generator = torch.Generator().manual_seed(_SEED)
     trials = draw_trials(SEQUENCES, pos, data.present, generator)
     nothing = trained.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
-    kept = {}
+    kept: dict[Condition, Shown] = {}
     for name, kinds in CONDITIONS.items():  # a run takes much memory; only those that are ablated are kept
         shown = Shown.of(trained.model, trials, *kinds)
         found["suffix_matches"] += _match_rows(name, shown, pos, generator)
         found["suffix_predictions"].append(_prediction_row(name, shown, nothing, generator))
-        if name in (RIVALS, ALONE):
+        if name in (Condition.TWO_ONE, Condition.ONE):
             kept[name] = shown
         del shown
     roles = Roles.of(trained)
     if roles is not None:
-        found["suffix_cuts"] = _cut_rows(trained, roles, kept, generator)
+        choice = draw_trials(SEQUENCES, pos, data.present, torch.Generator().manual_seed(_CHOICE))
+        others = ranked_others(Shown.of(trained.model, choice, *CONDITIONS[Condition.TWO_ONE]), roles)
+        found["suffix_cuts"] = _cut_rows(trained, roles, cuts(roles, others), kept, generator)
     return found
 
 
@@ -94,9 +105,9 @@ class Shown:
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
-        """Return a replaced head's attention to the followers of the longer and of the shorter match, averaged over
-        both orders. KeyError if ``run`` does not replace ``head``."""
-        return longer_and_shorter(last_attention(run.replaced[head].pattern[:, None], self.keys))[0]
+        """Return a head's attention to the followers of the longer and of the shorter match, averaged over both
+        orders."""
+        return longer_and_shorter(last_attention(run.patterns[head[0]][head[1]][:, None], self.keys))[0]
 
 
 def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -> list[SuffixMatchRow]:
@@ -125,62 +136,99 @@ def _prediction_row(
 # ---- ablation of edges ----------------------------------------------------------------------------------------------
 
 
-def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
-    """Return the sets of edges into the induction head that are ablated, by name.
+def ranked_others(shown: Shown, roles: Roles) -> dict[str, list[Place]]:
+    """Return the heads of earlier layers that are not in the circuit, for queries ("Q") and keys ("K"): first the one
+    whose edge into the induction head costs most of the advantage when it is resampled."""
+    late = roles.induction
+    others = [h for h in shown.clean.places if h[0] < late[0] and h not in (*roles.previous, *roles.two_back)]
 
-    ``heads`` are all heads of earlier layers. Sets without edges are left out, except "none"."""
-    queries = tuple(("Q", h) for h in heads)
-    keys = tuple(("K", h) for h in heads if h not in roles.previous)
-    others = [h for h in heads if h not in (*roles.previous, *roles.two_back)]
-    found: dict[str, Edges] = {
-        "none": (),
-        "previous token → queries": tuple(("Q", h) for h in roles.previous),
-        "two back → keys": tuple(("K", h) for h in roles.two_back),
-        "all → queries": queries,
-        "all but previous token → keys": keys,
-        "all but current × previous": (*queries, *keys),
-        "previous token → keys": tuple(("K", h) for h in roles.previous),
-        "control: other heads → queries and keys": tuple((reader, h) for h in others for reader in "QK"),
+    def advantage(edge: Edge) -> float:
+        longer, shorter = shown.attention(cut(shown.clean, [edge], "resample"), late).mean(0).tolist()
+        return longer - shorter
+
+    return {kind: sorted(others, key=lambda h: advantage(Edge(kind, h, late))) for kind in "QK"}
+
+
+def cuts(roles: Roles, others: Mapping[str, Sequence[Place]]) -> dict[Cut, Edges]:
+    """Return the sets of edges into the induction head that are ablated.
+
+    ``others`` are the heads outside the circuit, by kind of edge; the first are the controls. Sets without edges are
+    left out, except ``Cut.NONE``, and so are controls with fewer edges than the cut that they control."""
+
+    def edges(kind: str, heads: Iterable[Place]) -> Edges:
+        return tuple(Edge(kind, h, roles.induction) for h in heads)
+
+    previous, back = roles.previous, roles.two_back
+    queries, keys = edges("Q", sorted({*previous, *back, *others["Q"]})), edges("K", sorted({*back, *others["K"]}))
+    found = {
+        Cut.NONE: (),
+        Cut.QUERY_EDGE: edges("Q", previous),
+        Cut.KEY_EDGE: edges("K", back),
+        Cut.ALL_QUERIES: queries,
+        Cut.OTHER_KEYS: keys,
+        Cut.BUT_ONE_TOKEN: (*queries, *keys),
+        Cut.PREVIOUS_KEYS: edges("K", previous),
+        Cut.QUERY_OTHERS: edges("Q", others["Q"][: len(previous)]),
+        Cut.KEY_OTHERS: edges("K", others["K"][: len(back)]),
+        Cut.QUERY_RANDOM: edges("Q", previous),
+        Cut.KEY_RANDOM: edges("K", back),
     }
-    return {name: edges for name, edges in found.items() if edges or name == "none"}
+    few = {c for of, controls in CONTROLS_OF.items() for c in controls if len(found[c]) < len(found[of])}
+    return {name: some for name, some in found.items() if (some or name == Cut.NONE) and name not in few}
 
 
 def _cut_rows(
-    trained: TrainedModel, roles: Roles, shown: Mapping[str, Shown], generator: torch.Generator
+    trained: TrainedModel,
+    roles: Roles,
+    sets: Mapping[Cut, Edges],
+    shown: Mapping[Condition, Shown],
+    generator: torch.Generator,
 ) -> list[SuffixCutRow]:
-    block, tokens, late = trained.block, trained.repeated_tokens[:COPIES], roles.induction
-    copies, scored_at = Run(trained.model, tokens), slice(block + 1, 2 * block)
-    heads = [place for place in copies.places if place[0] < late[0]]
-
-    def second_copy(run: Run) -> Float[Tensor, "batch"]:
-        return F.cross_entropy(run.logits(scored_at).mT, tokens[:, block + 2 :], reduction="none").mean(-1)
-
-    uncut, rows, whole = second_copy(copies), [], torch.empty(0)
-    for name, edges in cuts(roles, heads).items():
+    late, copies = roles.induction, Run(trained.model, trained.repeated_tokens[:COPIES])
+    rivals, single = shown[Condition.TWO_ONE], shown[Condition.ONE]
+    rotation = random_rotation(copies.streams[0].shape[-1], generator).to(copies.streams[0])
+    uncut, rows = second_copy(copies, trained.block), []
+    advantages: dict[tuple[Cut, str], Tensor] = {}
+    whole: tuple[Tensor, Tensor] | None = None  # advantage and attention without ablation
+    for name, edges in sets.items():
+        turned = rotation if name in (Cut.QUERY_RANDOM, Cut.KEY_RANDOM) else None
         for method in METHODS if edges else ("",):
-            both, alone = (_ablated(shown[c].clean, late, edges, method) for c in (RIVALS, ALONE))
-            rivals, single = shown[RIVALS].attention(both, late), shown[ALONE].attention(alone, late)
-            gains = longer_and_shorter(shown[RIVALS].log_probs(both))
-            values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
-            whole = values[:2] if not edges else whole  # "none" is first
-            cost = second_copy(_ablated(copies, late, edges, method)) - uncut
-            a, b, c = mean_intervals(values, independent(gains[:, 0]), generator)
-            (d,) = mean_intervals(cost[None], independent(cost), generator)
-            left, alone_left = (_share(part, of, generator) for part, of in zip(values, whole, strict=False))
-            named = " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges)
-            sizes = (len(gains), len(tokens))
-            rows.append(SuffixCutRow(name, named, method, *late, *a, *b, *c, *d, *sizes, *left, *alone_left))
+            both, one, again = (cut(run, edges, method, turned) for run in (rivals.clean, single.clean, copies))
+            advantage, gain = (
+                pair[:, 0] - pair[:, 1]
+                for pair in (rivals.attention(both, late), longer_and_shorter(rivals.log_probs(both)))
+            )
+            alone, cost = single.attention(one, late)[:, 0], second_copy(again, trained.block) - uncut
+            whole = whole or (advantage, alone)  # ``Cut.NONE`` is first
+            advantages[name, method] = advantage
+            means = mean_intervals(torch.stack([advantage, alone, gain]), independent(gain), generator)
+            (rise,) = mean_intervals(cost[None], independent(cost), generator)
+            shares = (_share(part, of, generator) for part, of in zip((advantage, alone), whole, strict=True))
+            spared = NO_INTERVAL
+            if name in CONTROLLED:
+                more = advantage - advantages[CONTROLLED[name], method]
+                (spared,) = mean_intervals(more[None], independent(more), generator)
+            names = ("advantage", "alone", "gain_nats", "second_copy_nats", "left", "alone_left", "spared")
+            columns = map(_columns, names, (*means, rise, *shares, spared))
+            rows.append(
+                SuffixCutRow(
+                    cut=name,
+                    edges=" ".join(f"{kind}←{path_name((early,))}" for kind, early, _ in edges),
+                    method=method,
+                    layer=late[0],
+                    head=late[1],
+                    sequences=len(advantage),
+                    windows=len(cost),
+                    **dict(ChainMap(*columns)),
+                )
+            )
     return rows
 
 
-def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
-    """Replace the writes on ``edges`` into the induction head by those of another window, or by their mean over
-    windows at each position."""
-    writes = {
-        (side, early): clean.output(early).roll(SHIFTS[side], 0) if method == "resample" else clean.mean_output(early)
-        for side, early in edges
-    }
-    return clean.patch_edges(late, writes)
+def _columns(name: str, found: Columns) -> dict[str, Any]:
+    """Name the value ``name`` and the ends of its interval as ``SuffixCutRow`` does."""
+    ends = {"advantage": ""}.get(name, f"{name.removesuffix('_nats')}_")
+    return dict(zip((name, f"{ends}low", f"{ends}high"), found, strict=True))
 
 
 def _share(part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator) -> Columns:

@@ -3,7 +3,42 @@
 The follower of a match is the token that stands directly after the earlier occurrence.
 """
 
+from enum import StrEnum
+
 from pathsum.records.registry import record
+
+
+class Condition(StrEnum):
+    """Lengths of the two matches in a sequence, in tokens."""
+
+    TWO_ONE = "two against one"
+    THREE_TWO = "three against two"
+    ONE = "one alone"
+    TWO = "two alone"
+    THREE = "three alone"
+    PREVIOUS_ONLY = "previous only"
+
+
+class Cut(StrEnum):
+    """Sets of edges into the induction head that are ablated together (docs/framework.md §5.12)."""
+
+    NONE = "none"
+    QUERY_EDGE = "previous token → queries"
+    KEY_EDGE = "two back → keys"
+    ALL_QUERIES = "all → queries"
+    OTHER_KEYS = "all but previous token → keys"
+    BUT_ONE_TOKEN = "all but current × previous"  # queries then read no head, and keys only previous-token heads
+    PREVIOUS_KEYS = "previous token → keys"
+    QUERY_OTHERS = "control: other heads → queries"  # as many edges as QUERY_EDGE, from heads outside the circuit
+    KEY_OTHERS = "control: other heads → keys"  # as many edges as KEY_EDGE
+    QUERY_RANDOM = "control: random directions → queries"  # QUERY_EDGE, with the change of the writes rotated
+    KEY_RANDOM = "control: random directions → keys"
+
+
+CONTROLS_OF = {  # of each cut
+    Cut.QUERY_EDGE: (Cut.QUERY_OTHERS, Cut.QUERY_RANDOM),
+    Cut.KEY_EDGE: (Cut.KEY_OTHERS, Cut.KEY_RANDOM),
+}
 
 
 @record(
@@ -18,7 +53,7 @@ class SuffixMatchRow:
 
     layer: int
     head: int
-    condition: str  # lengths of the two matches: "two against one", "one alone", …
+    condition: str  # a ``Condition``
     longer: float  # mean attention to the follower of the longer (or only) match, 0..1
     shorter: float  # mean attention to the follower of the shorter match, or of the context that does not match
     advantage: float  # longer − shorter
@@ -65,7 +100,7 @@ class SuffixCutRow:
     """Suffix matching by the induction head and by the model with one set of edges into the induction head ablated.
     Means over sequences and both orders, as in ``SuffixMatchRow``."""
 
-    cut: str  # name of the set of edges (docs/framework.md §5.12); "none": without ablation
+    cut: str  # a ``Cut``
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"
     method: str  # replacement of the early head's write: resample (the write in another window) | mean; "" for "none"
     layer: int  # of the induction head
@@ -90,3 +125,6 @@ class SuffixCutRow:
     alone_left: float | None  # alone / alone without ablation; None likewise
     alone_left_low: float | None
     alone_left_high: float | None
+    spared: float | None  # of a control: advantage under it − advantage under the cut that it controls; else None
+    spared_low: float | None  # 95 % bootstrap over sequences, paired
+    spared_high: float | None

@@ -8,20 +8,19 @@ from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import NOT, PARTLY, within
 from pathsum.claims.one_layer import copying_heads, count, passing_share
 from pathsum.claims.phase_change import BEFORE, formed_across_onset
-from pathsum.claims.suffixes import KEY_EDGE, LEFT, QUERY_EDGE, ablated
+from pathsum.claims.suffixes import LEFT, ablated
 from pathsum.claims.two_layers import strongest_k_partner
 from pathsum.page.document import ClaimCard, Section, Table, Text
 from pathsum.records.ablations import EdgeContrastRow
-from pathsum.records.heads import LabelRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
 from pathsum.records.sufficiency import SufficiencyRow
+from pathsum.records.suffixes import CONTROLS_OF, SuffixCutRow
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.themes import one_layer, sufficiency
 
 TITLE = "What did not reproduce, and why"
 UNKNOWN = "not known"
-EDGES = (QUERY_EDGE, KEY_EDGE)
 ALL = "Every claim that could be tested is reproduced."
 
 
@@ -79,29 +78,22 @@ def _partner(results: Results) -> str:
 
 def _key_edge(results: Results) -> str:
     missed = [
-        (c, r) for c in results.with_layers(2) for r in c.rows(EdgeContrastRow) if r.method == "resample" and r.low <= 0
+        r for c in results.with_layers(2) for r in c.rows(EdgeContrastRow) if r.method == "resample" and r.low <= 0
     ]
-    if not missed or any((r.other_kind, r.other_layer, r.other_head) != ("K", r.layer, r.head) for _, r in missed):
+    if not missed:
         return ""
-    back = sum(_two_back(c, r.other_early_layer, r.other_early_head) for c, r in missed)
-    which = ", which attends two tokens back," if back == len(missed) else ""
     return (
-        f"In {plural(len(missed), 'model')}, cutting the edge to the same keys from another first-layer head{which} "
-        "raises the loss about as much, or more."
-    )
-
-
-def _two_back(cell: Cell, layer: int, head: int) -> bool:
-    return any(
-        r.labelled and (r.layer, r.head, r.behaviour) == (layer, head, "two tokens back") for r in cell.rows(LabelRow)
+        f"In {plural(len(missed), 'model')}, cutting as many edges outside the circuit raises the loss about as much, "
+        f"or more: {'; '.join(r.rivals for r in missed)}."
     )
 
 
 def _two_tokens(results: Results) -> str:
     """State in how many models half or more of the advantage of longer matches may (by the 95 % interval) be left
-    without the two-token edges and, of the others, in how many cutting them may also remove half or more of one-token
-    matching."""
-    rows = [[r for cut in EDGES for r in ablated(c, cut)] for c in results.with_layers(2)]
+    without the two-token edges, in how many of the others cutting them may also remove half or more of one-token
+    matching, and in how many a control may leave no more."""
+    cells = results.with_layers(2)
+    rows = [[r for cut in CONTROLS_OF for r in ablated(c, cut)] for c in cells]
     left = sum(any(r.left_high is not None and r.left_high >= LEFT for r in found) for found in rows)
     both = sum(
         bool(found)
@@ -109,9 +101,11 @@ def _two_tokens(results: Results) -> str:
         and any(r.alone_left_low is not None and r.alone_left_low <= LEFT for r in found)
         for found in rows
     )
+    beaten = sum(any(r.spared_low is not None and r.spared_low <= 0 for r in c.rows(SuffixCutRow)) for c in cells)
     carried = f"In {plural(both, 'model')}, cutting these edges may also remove half or more of one-token matching."
     unsure = f"In {plural(left, 'model')}, half or more of the preference for longer matches may be left."
-    return " ".join([carried] * bool(both) + [unsure] * bool(left))
+    equal = f"In {plural(beaten, 'model')}, a control may leave no more of the preference than cutting these edges."
+    return " ".join([carried] * bool(both) + [unsure] * bool(left) + [equal] * bool(beaten))
 
 
 def _coincides(results: Results) -> str:

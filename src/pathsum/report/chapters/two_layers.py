@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.sufficiency import CONTROLS, MOST, rows
-from pathsum.claims.suffixes import CONTROL, LEFT, RIVALS, ablated
+from pathsum.claims.suffixes import ablated
 from pathsum.claims.suffixes import of_induction_head as matches_of
 from pathsum.page.document import Section
 from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import Kept
+from pathsum.records.suffixes import CONTROLS_OF, Condition
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import behaviour, causal, content, sufficiency, suffixes, two_layers
@@ -66,9 +67,9 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
         )
     if edge.values:
         text += (
-            f" In {len(edge.values) - len(edge.short)} of {plural(len(edge.values), 'model')}, cutting the key edge "
-            "between the two heads raises the loss on the second copy of random tokens significantly more than cutting "
-            "any other edge, except key edges from the same previous-token head."
+            f" In {len(edge.values) - len(edge.short)} of {plural(len(edge.values), 'model')}, cutting the key edges "
+            "from all previous-token heads to all induction heads raises the loss on the second copy of random tokens "
+            "significantly more than cutting as many edges outside the circuit."
         )
     return text.strip()
 
@@ -97,7 +98,7 @@ def _alone(cells: Sequence[Cell], circuit: ClaimResult) -> str:
 
 
 def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
-    rows = [r for c in cells if c.has_induction_head() and (r := matches_of(c, RIVALS)) is not None]
+    rows = [r for c in cells if c.has_induction_head() and (r := matches_of(c, Condition.TWO_ONE)) is not None]
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
@@ -112,9 +113,17 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 
 
 def _control(cells: Sequence[Cell]) -> str:
-    left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
-    removed = span([1 - share for known in left for share in known])
-    unclean = any(share < LEFT for known in left for share in known)
-    what = f"cutting the edges from all other heads{' also' * unclean} removes a share of {removed} of the difference"
-    which = f"({plural(len(left), 'model')} with such heads)"
-    return f" {'The control is not clean:' if unclean else 'As a control,'} {what} {which}." if left else ""
+    heads, random = (
+        [known for c in cells if (known := [r.left for cut in cuts for r in ablated(c, cut) if r.left is not None])]
+        for cuts in zip(*CONTROLS_OF.values(), strict=True)
+    )
+    if not random:
+        return ""
+    others = (
+        f"{span([share for known in heads for share in known])} of the difference is left without as many edges of "
+        f"heads outside the circuit ({plural(len(heads), 'model')} with such heads), and "
+        if heads
+        else ""
+    )
+    turned = span([share for known in random for share in known])
+    return f" As controls, {others}{turned} is left if the same changes are made in random directions."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pathsum.claims.causal import edge_label
-from pathsum.claims.formatting import head_label, interval, signed, span
+from pathsum.claims.formatting import head_label, interval, plural, signed, span
 from pathsum.figures.causal import ablations
 from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
@@ -45,24 +45,24 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _contrasts(cells: Sequence[Cell]) -> str:
-    """Compare the K-edge from the previous-token head to the induction head with the strongest other edge."""
+    """Compare the K-edges from previous-token heads to induction heads with as many edges outside the circuit."""
     found = [
-        f"{c.name}: {interval(r.difference_nats, r.low, r.high)} "
-        f"({head_label(r.other_early_layer, r.other_early_head)} → {head_label(r.other_layer, r.other_head)}, "
-        f"{r.other_kind})"
+        f"{c.name}: {interval(r.difference_nats, r.low, r.high)} ({plural(len(r.edges.split(',')), 'edge')})"
         for c in cells
         for r in c.rows(EdgeContrastRow)
         if r.method == "resample"
     ]
     if not found:
         return ""
+    windows = span([r.windows for c in cells for r in c.rows(EdgeContrastRow)], 0)
     return (
-        "The K-edge from the previous-token head to the induction head is compared with the strongest other edge of "
-        "any kind (K-edges of the previous-token head excluded). The difference is the rise of the loss on the second "
-        "copy when the K-edge is cut, minus the rise when the other edge is cut (nats per token, resample ablation, "
-        "paired by window). A value above 0 means that the K-edge matters more. The two heads were chosen on other "
-        "data, but the other edge on the same windows, which can only lower the difference. Differences, with the "
-        f"other edge in parentheses: {'; '.join(found)}."
+        "The K-edges from all previous-token heads to all induction heads are cut together. Their rivals are the "
+        "strongest set of as many edges outside the circuit. The circuit consists of the previous-token heads, the "
+        "heads that attend two tokens back, and the induction heads. The rivals are chosen on the windows of the table "
+        f"below and judged on {windows} other windows. The difference is the rise of the loss on the second copy "
+        "without the K-edges, minus the rise without the rivals (nats per token, resample ablation, paired by window). "
+        "A value above 0 means that the K-edges matter more. The CSV edge_contrasts names all edges. Differences: "
+        f"{'; '.join(found)}."
     )
 
 
@@ -132,10 +132,10 @@ def heads(cells: Sequence[Cell]) -> Table:
             "exact pattern in another first-layer head (nats)",
             lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
         ),
-        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) under resample "
-        "ablation of one head. Last two columns: change of the same loss when an exact previous-token pattern replaces "
-        "the attention pattern of the previous-token head (near 0 if it has this pattern already) or of another "
-        "first-layer head (range over heads).",
+        caption="Rise of the loss on the second copy of repeated random tokens (nats per token, means over "
+        f"{_windows(cells)} windows) under resample ablation of one head. Last two columns: change of the same loss "
+        "when an exact previous-token pattern replaces the attention pattern of the previous-token head (near 0 if it "
+        "has this pattern already) or of another first-layer head (range over heads).",
         csv="ablations.csv",
     )
 
@@ -157,9 +157,9 @@ def edges(cells: Sequence[Cell]) -> Table:
         Column("rise of the held-out loss (nats)", lambda _, __, by: signed(by["resample"].loss_nats)),
         Column("change of prefix matching", lambda _, __, by: signed(by["resample"].prefix_matching)),
         caption="For each kind of edge (K, Q, V), the edge whose resample ablation raises the loss on the second copy "
-        "most, and this rise by ablation method (nats per token, 95 % intervals). Last three columns, under resample "
-        "ablation: the median rise over the other edges of this kind; then, for the edge itself, the change of the "
-        "held-out loss and of the best head's prefix matching.",
+        f"most, and this rise by ablation method (nats per token, 95 % intervals over {_windows(cells)} windows). Last "
+        "three columns, under resample ablation: the median rise over the other edges of this kind; then, for the edge "
+        "itself, the change of the held-out loss and of the best head's prefix matching.",
         csv="ablations.csv",
     )
 
@@ -194,6 +194,10 @@ def _strongest(cell: Cell, kind: str) -> dict[str, AblationRow]:
     if most is None:
         return {}
     return {a.method: a for a in cell.rows(AblationRow) if a.target == "edge" and edge_label(a) == edge_label(most)}
+
+
+def _windows(cells: Sequence[Cell]) -> str:
+    return span([a.windows for c in cells for a in c.rows(AblationRow)], 0)
 
 
 def _second_copy(a: AblationRow) -> str:

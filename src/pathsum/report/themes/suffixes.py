@@ -11,23 +11,12 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims import content
 from pathsum.claims.formatting import interval, number, plural, span
-from pathsum.claims.suffixes import (
-    CONTROL,
-    KEY_EDGE,
-    LONGER_RIVALS,
-    NONE,
-    ONE_TOKEN,
-    QUERY_EDGE,
-    RIVALS,
-    ablated,
-    of_induction_head,
-    uncut,
-)
+from pathsum.claims.suffixes import ablated, of_induction_head, uncut
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, errors, picture, row, side_by_side
 from pathsum.page.document import HEAD, MODEL, Column, Section, Table, plain
 from pathsum.records.results import Cell, Results
-from pathsum.records.suffixes import SuffixCutRow
+from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut, SuffixCutRow
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Matching more than one token"
@@ -37,16 +26,20 @@ CONTENT = {  # offsets of the content that is compared, at the query and at the 
     "two back × three or more back": (content.TWO_BACK, content.FURTHER),
 }
 SHOWN = {
-    NONE: "none",
-    QUERY_EDGE: "previous\ntoken →\nqueries",
-    KEY_EDGE: "two tokens\nback →\nkeys",
-    ONE_TOKEN: "all but\ncurrent ×\nprevious",
-    CONTROL: "control:\nother\nheads",
+    Cut.NONE: "none",
+    Cut.QUERY_EDGE: "previous\ntoken →\nqueries",
+    Cut.KEY_EDGE: "two tokens\nback →\nkeys",
+    Cut.BUT_ONE_TOKEN: "all but\ncurrent ×\nprevious",
+    Cut.QUERY_OTHERS: "control:\nother →\nqueries",
+    Cut.KEY_OTHERS: "control:\nother →\nkeys",
+    Cut.QUERY_RANDOM: "random →\nqueries",
+    Cut.KEY_RANDOM: "random →\nkeys",
 }
 EDGES = {  # as the text calls them
-    QUERY_EDGE: "from previous-token heads to the queries",
-    KEY_EDGE: "from heads that attend two tokens back to the keys",
-    CONTROL: "from all other heads to queries and keys",
+    Cut.QUERY_EDGE: "from previous-token heads to the queries",
+    Cut.KEY_EDGE: "from heads that attend two tokens back to the keys",
+    Cut.QUERY_OTHERS: "from as many other heads to the queries",
+    Cut.KEY_OTHERS: "from as many other heads to the keys",
 }
 COLUMNS = ["cell", "n_heads", "condition", "cut", "longer", "shorter", "advantage", "low", "high"]
 SPREAD = 0.5  # share of the width between two groups over which the dots of one group are spread
@@ -74,7 +67,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _behaviour(cells: Sequence[Cell]) -> str:
-    rows = [r for c in cells if (r := of_induction_head(c, RIVALS)) is not None]
+    rows = [r for c in cells if (r := of_induction_head(c, Condition.TWO_ONE)) is not None]
     prefer = [r for r in rows if r.low > 0]
     text = (
         f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (95 % interval "
@@ -84,7 +77,7 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     )
     if not prefer:
         text += " No head is shown to match more than the current token."
-    third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
+    third = [r for c in cells if (r := of_induction_head(c, Condition.THREE_TWO)) is not None]
     gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
     return (
         f"{text} The model's log-probability of the follower of the longer match is {span(gains)} nats above that of "
@@ -95,22 +88,26 @@ def _behaviour(cells: Sequence[Cell]) -> str:
 
 
 def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """State what remains of the advantage when QUERY_EDGE, KEY_EDGE or CONTROL is ablated, over the models that have an
-    advantage, and the rise of the second copy's loss under ONE_TOKEN. Empty without such models."""
+    """State what remains of the advantage under each cut of ``EDGES`` and with random directions, over the models that
+    have an advantage, and the rise of the second copy's loss under ``Cut.BUT_ONE_TOKEN``. Empty without such models."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
-    text = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
+    text = [t for cut in EDGES if (t := _left(having, cut))]
     if not text:
         return ()
-    second_copy = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
+    second_copy = [r.second_copy_nats for c in cells for r in ablated(c, Cut.BUT_ONE_TOKEN)]
+    cuts = (Cut.QUERY_RANDOM, Cut.KEY_RANDOM)
+    random = [r.left for c in having for cut in cuts for r in ablated(c, cut) if r.left is not None]
     return (
         "In the models that prefer the match of two tokens, edges into the induction head are ablated (mean and "
-        "resample ablation): those from previous-token heads to its queries, those from heads that attend two tokens "
-        "back to its keys (of each kind, the best first-layer head and others with a high score), and, as a control, "
-        "those from all other heads to both. The advantage is the attention to the follower of the match of two tokens "
-        "minus that to the follower of the match of one. Three numbers follow for each set of edges, as ranges over "
-        "models and methods: the share of the advantage that remains, the share that remains of the attention to the "
-        "follower of a match of one token (in sequences without another match), and the rise of the loss on the second "
-        f"copy of repeated random tokens. {' '.join(text)}",
+        "resample ablation): those from previous-token heads to its queries, and those from heads that attend two "
+        "tokens back to its keys (of each kind, the best first-layer head and others with a high score). Controls are "
+        "as many edges to the same side from heads that are none of these, if there are as many. On other sequences, "
+        "these edges cost most of the advantage. The advantage is the attention to the follower of the match of two "
+        "tokens minus that to the follower of the match of one. Three numbers follow for each set of edges, as ranges "
+        "over models and methods: the share of the advantage that remains, the share that remains of the attention to "
+        "the follower of a match of one token (in sequences without another match), and the rise of the loss on the "
+        f"second copy of repeated random tokens. {' '.join(text)} If the same changes of previous-token heads and of "
+        f"heads that attend two tokens back are made in random directions, {span(random)} of the advantage remain.",
         "In one-token matching, the queries of the induction head read no earlier head, and its keys read only "
         "previous-token heads. Ablation of all other edges into its queries and keys, including those of two-token "
         f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (range over all models, "
@@ -118,7 +115,7 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
 
 
-def _left(cells: Sequence[Cell], cut: str) -> str:
+def _left(cells: Sequence[Cell], cut: Cut) -> str:
     rows = [r for c in cells for r in ablated(c, cut)]
     if not rows:
         return ""
@@ -126,7 +123,7 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
     kept = [r.alone_left for r in rows if r.alone_left is not None]
     models = sum(bool(ablated(c, cut)) for c in cells)
     having = "" if models == len(cells) else f"{plural(models, 'model')} with such heads"
-    notes = "; ".join(note for note in ("control" if cut == CONTROL else "", having) if note)
+    notes = "; ".join(note for note in ("" if cut in CONTROLS_OF else "control", having) if note)
     return (
         f"Without the edges {EDGES[cut]}{f' ({notes})' if notes else ''}, {span(left)} of the advantage and "
         f"{span(kept)} of the attention remain, and the loss rises by {span([r.second_copy_nats for r in rows])} nats "
@@ -153,7 +150,10 @@ def _table(cells: Sequence[Cell]) -> Table:
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     windows = span([r.windows for c in cells for r in c.rows(SuffixCutRow)], 0)
     return Table.of(
-        [(c, of_induction_head(c, LONGER_RIVALS), uncut(c), of_induction_head(c, RIVALS)) for c in cells],
+        [
+            (c, of_induction_head(c, Condition.THREE_TWO), uncut(c), of_induction_head(c, Condition.TWO_ONE))
+            for c in cells
+        ],
         MODEL,
         HEAD,
         Column("two tokens", "longer"),
@@ -163,11 +163,11 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("log-probability (nats)", lambda _, __, r, ___: interval(r.gain_nats, r.gain_low, r.gain_high)),
         *(
             Column(f"without {cut}", lambda c, *_, cut=cut: _resampled(c, cut, "advantage", "low", "high"))
-            for cut in (QUERY_EDGE, KEY_EDGE)
+            for cut in CONTROLS_OF
         ),
         Column(
             "second copy, one-token matching alone (nats)",
-            lambda c, *_: _resampled(c, ONE_TOKEN, "second_copy_nats", "second_copy_low", "second_copy_high"),
+            lambda c, *_: _resampled(c, Cut.BUT_ONE_TOKEN, "second_copy_nats", "second_copy_low", "second_copy_high"),
         ),
         *(
             Column(f"score: {label}", lambda c, *_, at=at: plain(content.share(content.of_induction_head(c), *at)))
@@ -188,7 +188,7 @@ def _table(cells: Sequence[Cell]) -> Table:
     )
 
 
-def _resampled(cell: Cell, cut: str, *value: str) -> str:
+def _resampled(cell: Cell, cut: Cut, *value: str) -> str:
     """Format a value and its interval under resample ablation of the edges of ``cut``; a dash if it was not measured.
 
     ``value`` names three fields of the record: the value and the two ends of its interval."""
@@ -206,8 +206,8 @@ def suffixes(results: Results) -> Figure | None:
 
     def paint(canvas: Canvas) -> None:
         left, middle, right = row(canvas, 3)
-        _attention(left, data, RIVALS)
-        _attention(middle, data, LONGER_RIVALS)
+        _attention(left, data, Condition.TWO_ONE)
+        _attention(middle, data, Condition.THREE_TWO)
         left.legend(loc="upper left")
         _advantage(right, data[data["cut"] != ""])
 
@@ -216,14 +216,15 @@ def suffixes(results: Results) -> Figure | None:
         "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), per "
         "model. Right: the advantage (attention after the longer match minus attention after the shorter one), in the "
         "whole model (“none”) and with edges into the head resampled; “all but current × previous”: all edges but "
-        f"those of one-token matching. Bars: 95 % bootstrap intervals over {sequences} sequences."
+        "those of one-token matching; “control”: as many edges of other heads; “random”: the changes of the first two "
+        f"sets in random directions. Bars: 95 % bootstrap intervals over {sequences} sequences."
     )
-    return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
+    return picture("suffixes", "Matches of one, two and three tokens", caption, data, (15.0, 4.0), paint)
 
 
 def _lines(cell: Cell) -> list[tuple[object, ...]]:
     n_heads = cell.summary.n_heads
-    clean = [r for name in (RIVALS, LONGER_RIVALS) if (r := of_induction_head(cell, name)) is not None]
+    clean = [r for name in (Condition.TWO_ONE, Condition.THREE_TWO) if (r := of_induction_head(cell, name)) is not None]
     cuts = [r for r in cell.rows(SuffixCutRow) if r.method in ("", "resample") and r.cut in SHOWN]
     return [
         *((cell.name, n_heads, r.condition, "", r.longer, r.shorter, r.advantage, r.low, r.high) for r in clean),
@@ -231,7 +232,7 @@ def _lines(cell: Cell) -> list[tuple[object, ...]]:
     ]
 
 
-def _attention(ax: Axes, data: pd.DataFrame, condition: str) -> None:
+def _attention(ax: Axes, data: pd.DataFrame, condition: Condition) -> None:
     data = data[data["condition"] == condition]
     order = sorted(set(data["n_heads"]))
     x = side_by_side(data["n_heads"], order, SPREAD)
@@ -248,7 +249,7 @@ def _advantage(ax: Axes, data: pd.DataFrame) -> None:
     x = side_by_side(data["cut"], order, SPREAD)
     ax.axhline(0, color=symbols.FAINT, lw=1)
     ax.errorbar(x, data["advantage"], yerr=errors(data, "advantage"), fmt="o", color=symbols.ACCENT, elinewidth=1)
-    ax.set_xticks(range(len(order)), [SHOWN[cut] for cut in order], fontsize=8)
+    ax.set_xticks(range(len(order)), [SHOWN[cut] for cut in order], fontsize=7)
     ax.set(ylabel="advantage (attention, −1..1)", xlim=(-0.5, len(order) - 0.5))
     ax.set_title("two against one, edges ablated")
 

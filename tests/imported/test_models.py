@@ -365,6 +365,31 @@ def test_what_the_weights_do_not_say_must_be_said() -> None:
     assert "positional_embedding_type: expected one of shortformer, standard, rotary, got nothing" in said
 
 
+@pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("read", [None, torch.float32])
+def test_a_rotary_table_is_compared_in_the_precision_that_holds_it(
+    stored: torch.dtype, read: torch.dtype | None
+) -> None:
+    """Stored as TransformerLens does: computed in float32, then rounded. A file may also have been made float32
+    later."""
+    state, config = written(12, normalization_type="LN", **POSITIONS[2])
+    angle = torch.arange(1000)[:, None] / 10_000 ** (torch.arange(3) / 3).repeat(2)
+    for layer in range(2):
+        state[f"blocks.{layer}.attn.rotary_cos"], state[f"blocks.{layer}.attn.rotary_sin"] = angle.cos(), angle.sin()
+    state = {name: t.to(stored).to(read or stored) if t.is_floating_point() else t for name, t in state.items()}
+    exact = {name: t.double() for name, t in state.items()}
+    assert difference(from_transformer_lens(state, config), exact, config) < 1e-6
+    with pytest.raises(ValueError, match="expected the table that rotary_dim, rotary_base and"):
+        from_transformer_lens(state, config | {"rotary_base": 9_000})
+
+
+def test_a_rotary_table_with_nan_is_blamed_itself() -> None:
+    state, config = written(12, normalization_type=None, **POSITIONS[2])
+    state["blocks.0.attn.rotary_cos"] = torch.full((N_CTX, D_HEAD), math.nan)
+    said = refused(state, config)
+    assert "blocks.0.attn.rotary_cos: expected finite floating-point numbers, got NaN, infinity or" in said
+
+
 def test_a_rotary_table_that_the_configuration_does_not_give_is_refused() -> None:
     state, config = written(12, normalization_type=None, **POSITIONS[2])
     turn = from_transformer_lens(state, config).rotation

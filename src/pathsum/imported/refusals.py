@@ -21,7 +21,8 @@ POSITIONS = ("shortformer", "standard", "rotary")
 GROUPED = "grouped-query attention is not supported; store separate keys and values for each head"
 # parameters of a TransformerBridge, which has replaced HookedTransformer in TransformerLens 4
 BRIDGE = re.compile(r"(^|\.)(tok_embed\.weight|(layers|blocks)\.\d+\.attn\.[qkvo]\.(weight|bias))$")
-BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
+MASKS = ("attn.mask", "attn.IGNORE")
+BUFFERS = (*MASKS, "attn.rotary_sin", "attn.rotary_cos")
 # settings and the value that each must have if it is set; another value rules out the path expansion or is not
 # supported by this code
 MUST_BE: dict[str, Any] = {
@@ -115,7 +116,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
     """Return a message for each setting that is out of bounds, for each tensor that does not hold finite floating-point
     numbers, and for a layer number that is too large.
 
-    If settings and tensors pass, each tensor with an absolute value above ``LARGEST`` gives a message. ``BUFFERS`` are
+    If settings and tensors pass, each tensor with an absolute value above ``LARGEST`` gives a message. ``MASKS`` are
     not checked."""
     found = [
         f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
@@ -126,12 +127,12 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
         f"{name}: expected finite floating-point numbers, got {_instead(tensor)} in {tensor.dtype} "
         f"{list(tensor.shape)}; convert the file again"
         for name, tensor in state.items()
-        if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and _finite(tensor))
+        if not name.endswith(MASKS) and not (_floating(tensor) and tensor.numel() and _finite(tensor))
     ]
     found = found or [
         f"{name}: expected weights from {-LARGEST:g} to {LARGEST:g}, got one of size {size:g}; scale the weights"
         for name, tensor in state.items()
-        if not name.endswith(BUFFERS) and (size := tensor.abs().max().item()) > LARGEST
+        if not name.endswith(MASKS) and (size := tensor.abs().max().item()) > LARGEST
     ]
     if (n_layers := n_layers_of(state)) > len(state):
         found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")

@@ -29,8 +29,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
     does not follow from the configuration.
     """
     refuse(state, config)
-    written_in = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
-    state = {name: t.double() for name, t in state.items()}
+    stored, state = state, {name: t.double() for name, t in state.items()}
     norm, n_ctx, n_layers = NORMS[config["normalization_type"]], config["n_ctx"], n_layers_of(state)
     blocks = [_block(state, layer, _softmax_scale(state, config)) for layer in range(n_layers)]
     raw = Weights(state["embed.W_E"].mT, state["unembed.W_U"].mT, tuple(tuple(map(Head, *b.values())) for b in blocks))
@@ -62,7 +61,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
         norm=norm,
         eps=float(config.get("eps", 1e-5)),
         n_ctx=n_ctx,
-        rotation=_rotation(state, config, written_in) if rotary else None,
+        rotation=_rotation(stored, config) if rotary else None,
     )
 
 
@@ -81,12 +80,13 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
     return usual if not config.get("use_attn_scale", True) else 1.0 if given in (-1.0, None) else usual / given
 
 
-def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: torch.dtype) -> Rotation:
-    """Return TransformerLens's table of rotary positions, computed in ``dtype``: that of the weights, at least float32.
+def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Rotation:
+    """Return TransformerLens's table of rotary positions, computed in the precision of the weights, at least float32.
 
     TransformerLens computes angles in that precision. In float32, angles at distant positions are off by 1e-4. Raises
     ValueError if a table in ``state`` differs.
     """
+    dtype = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
     wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
     adjacent = bool(config.get("rotary_adjacent_pairs", False))
     period = config.get("rotary_base", 10_000) ** (torch.arange(wave // 2, dtype=dtype) / (wave / 2))
@@ -97,12 +97,17 @@ def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: tor
         table = tables.get(name.split(".")[-1])
         if table is not None and not _begins_alike(kept, table):
             raise ValueError(
-                f"{name}: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give, got another; "
-                "set them as they were"
+                f"{name}: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give, got another, "
+                f"of shape {list(kept.shape)}; set them as they were, or leave out a damaged table"
             )
     return Rotation(tables["rotary_cos"], tables["rotary_sin"], adjacent)
 
 
-def _begins_alike(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tables of cosines or sines agree, up to 1e-3, at the positions that both have."""
-    return a.dim() == 2 and a.shape[1] == b.shape[1] and torch.allclose(a[: len(b)], b[: len(a)], atol=1e-3)
+def _begins_alike(kept: Tensor, table: Tensor) -> bool:
+    """Return whether a stored table of cosines or sines agrees with ``table`` at the positions that both have, up to
+    rounding: of the table, in the coarsest precision that holds it, and of angles in float32."""
+    if kept.dim() != 2 or kept.shape[1] != table.shape[1]:
+        return False
+    coarsest = next(d for d in (torch.bfloat16, torch.float16, kept.dtype) if torch.equal(kept.to(d).to(kept), kept))
+    rounding = torch.finfo(coarsest).eps + len(table) * torch.finfo(torch.float32).eps
+    return torch.allclose(kept[: len(table)].double(), table[: len(kept)], rtol=0, atol=1e-3 + rounding)

@@ -37,10 +37,13 @@ def visible(token: str, longest: int = 48) -> str:
     """Return ``token`` with every character visible, cut to ``longest`` characters.
 
     Spaces, newlines, tabs and carriage returns become ␣ ↵ ⇥ ␍. All other characters of the Unicode categories C
-    (control), Z (separator) and M (mark) become escapes.
+    (control) and Z (separator) become escapes, and so do marks (M) that follow none but these.
     """
-    signs = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
-    shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)
+    signs, shown, seen = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}, "", False
+    for c in token:
+        kind = unicodedata.category(c)[0]
+        seen = kind not in "CZ" and (kind != "M" or seen)  # a mark is seen on the character before it
+        shown += signs.get(c) or (c if seen else _escape(c))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
@@ -50,10 +53,6 @@ def drawable(token: str, longest: int = 14) -> str:
     glyphs = _glyphs()
     shown = "".join(c if ord(c) in glyphs else _escape(c) for c in visible(token))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
-
-
-def _hidden(c: str) -> bool:
-    return unicodedata.category(c)[0] in "CZM"  # C: control, format, surrogate, unassigned; Z: separator; M: mark
 
 
 def _escape(c: str) -> str:

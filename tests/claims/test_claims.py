@@ -231,7 +231,18 @@ def test_an_edge_that_may_be_chance_is_no_partner() -> None:
     ("source", "out", "same"),
     [
         ("self", "␣self", True),
-        ("Ġself", "Self", True),
+        ("Ġgant", "ġgant", True),  # a letter of Maltese; no space is printed so
+        ("Ġself", "self", False),
+        ("Čas", "␣čas", True),
+        ("c\u030cas", "čas", True),  # decomposed and composed
+        ("İstanbul", "istanbul", True),
+        ("STRASSE", "Straße", True),
+        ("ΛΌΓΟΣ", "λόγος", True),
+        ("čas", "cas", False),
+        ("##as", "as", True),
+        ("čas</w>", "Čas", True),
+        ("##", "␣", False),
+        ("</w>", "␣", False),
         ("self", "selfish", False),
         ("␣", "␣␣", False),
         ("␣", "␣", True),

@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.models import BPE, WordLevel
-from tokenizers.pre_tokenizers import ByteLevel, Whitespace, WhitespaceSplit
+from tokenizers import Tokenizer, normalizers, pre_tokenizers
+from tokenizers.models import BPE, Model, Unigram, WordLevel, WordPiece
+from tokenizers.pre_tokenizers import ByteLevel, Metaspace, Split, Whitespace, WhitespaceSplit
 from tokenizers.trainers import BpeTrainer
 
 from pathsum.config import TokenizerConfig
 from pathsum.corpora.hub import local_or_hub
 from pathsum.data.tokenizer import train_tokenizer, vocabulary
+from pathsum.extraction.atlas import same_words
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 
 TEXT = "the café and the tea, the cup and the spoon\n" * 7
@@ -48,10 +49,57 @@ def test_ids_0_and_bos_are_exchanged_in_tokens_and_words_alike(tmp_path: Path) -
 def test_this_project_s_own_tokenizer_has_its_own_words() -> None:
     tokenizer = train_tokenizer([TEXT], TokenizerConfig(d_vocab=270, train_bytes=1000))
     assert bos_id(tokenizer, "") == 0
-    ours, theirs = vocabulary(tokenizer), words(tokenizer, 270, 0)
-    whole = [i for i, word in enumerate(ours) if not word.startswith("\\x")]  # the others are parts of characters
-    assert [theirs[i] for i in whole] == [ours[i] for i in whole]
-    assert len(set(theirs)) == 270
+    assert words(tokenizer, 270, 0) == vocabulary(tokenizer)
+
+
+CZECH = ["čas", "Čas", "být", "Ġgant"]  # their letters are also names of bytes, except ý
+
+
+@pytest.mark.parametrize(
+    ("model", "steps", "shown"),
+    [
+        (WordLevel(dict(zip(CZECH, range(4), strict=True))), WhitespaceSplit(), CZECH),
+        (WordPiece({"čas": 0, "##ás": 1}), Whitespace(), ["čas", "##ás"]),
+        (BPE({"č": 0, "a</w>": 1, "č</w>": 2}, [], end_of_word_suffix="</w>"), Whitespace(), ["č", "a</w>", "č</w>"]),
+        (BPE({" ": 0, "č": 1, "\n": 2}, []), Split("", "isolated"), ["␣", "č", "↵"]),
+        (Unigram([("<unk>", 0.0), ("▁čas", -1.0), ("č", -2.0)], 0, False), Metaspace(), ["<unk>", "␣čas", "č"]),
+        (Unigram([("_čas", -1.0), ("▁", -2.0)], 0, False), Metaspace(replacement="_"), ["␣čas", "▁"]),
+        (BPE({"Äį": 0, "Ġas": 1, "Ä": 2, "ä": 3}, []), ByteLevel(), ["č", "␣as", "\\xc4", "\\xe4"]),
+        (
+            WordLevel({"Äįas": 0, "<｜end｜>": 1}),
+            pre_tokenizers.Sequence([WhitespaceSplit(), ByteLevel(use_regex=False)]),
+            ["čas", "<｜end｜>"],
+        ),
+        (
+            BPE({"<0xC4>": 0, "<0x0A>": 1, "<0x41>": 2, "A": 3, "č": 4}, [], byte_fallback=True),
+            None,
+            ["\\xc4", "↵", "<0x41>", "A", "č"],
+        ),
+        (BPE({"<0xC4>": 0}, []), None, ["<0xC4>"]),
+    ],
+)
+def test_tokens_are_printed_as_the_text_that_they_stand_for(model: Model, steps: object, shown: list[str]) -> None:
+    tokenizer = Tokenizer(model)
+    if steps is not None:
+        tokenizer.pre_tokenizer = steps
+    size = tokenizer.get_vocab_size()
+    assert words(tokenizer, size, 0) == shown
+    tokenizer.add_tokens(["Ďas", "ď▁<0x41>"])  # literal text in every tokenizer
+    assert words(tokenizer, size + 3, 0) == [*shown, "Ďas", "ď▁<0x41>", f"[{size + 2}]"]
+
+
+def test_a_normalizer_may_be_what_makes_bytes() -> None:
+    tokenizer = Tokenizer(BPE({"Äį": 0}, []))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.ByteLevel()])
+    assert words(tokenizer, 1, 0) == ["č"]
+
+
+def test_words_that_differ_in_case_are_one_word_whatever_their_letters() -> None:
+    czech = Tokenizer(WordLevel({name: i for i, name in enumerate(["<s>", "čas", "Čas", "být", "čass"])}))
+    assert same_words(words(czech, 5, 0)).tolist() == [0, 1, 1, 2, 3]
+    bytes_of_letters = Tokenizer(BPE({"<s>": 0, "Ä": 1, "ä": 2, "Äį": 3, "ÄĮ": 4}, []))
+    bytes_of_letters.pre_tokenizer = ByteLevel()
+    assert same_words(words(bytes_of_letters, 5, 0)).tolist() == [0, 1, 2, 3, 3]  # two bytes, then č and Č
 
 
 def test_a_tokenizer_that_lacks_its_own_unknown_token_is_refused(tmp_path: Path) -> None:

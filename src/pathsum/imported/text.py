@@ -1,4 +1,4 @@
-"""Encode text with the tokenizer of a model that was trained elsewhere.
+"""Encode text with the tokenizer of a model that was trained elsewhere, and print its tokens.
 
 In this project, id 0 is BOS (beginning of sequence). The ids 0 and ``bos`` are therefore exchanged in tokens, in words
 and in the model (``TransformerLensModel.bos_first``).
@@ -6,15 +6,17 @@ and in the model (``TransformerLensModel.bos_first``).
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
 from tokenizers import Tokenizer
-from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.pre_tokenizers import ByteLevel
 
 from pathsum.corpora.text_files import text_documents
 from pathsum.data.bos import BOS, BOS_TEXT
@@ -25,6 +27,9 @@ BATCH = 256  # documents encoded together
 SAMPLE = 100_000  # size, in characters, of the sample of the text in which characters without a token are counted
 # Shares of characters with a token that cause an error and a warning. Some may lack a token even in a model's own text.
 LEAST_KNOWN, WARNED = 0.5, 0.95
+LETTERS = sorted(ByteLevel.alphabet())  # one for each byte: the byte's own character in Latin-1, or one from U+0100 on
+_OWN = [ord(letter) for letter in LETTERS if ord(letter) < 256]
+BYTES = dict(zip(LETTERS, [*_OWN, *sorted(set(range(256)) - set(_OWN))], strict=True))
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -86,7 +91,8 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
             f"expected a tokenizer of at most d_vocab = {d_vocab} ids, as the model has, got ids up to "
             f"{max(names, default=None)}; give the tokenizer that the model was trained with"
         )
-    shown = [_word(names[i]) if i in names else f"[{i}]" for i in range(d_vocab)]
+    forms = _printed(tokenizer, names)
+    shown = [forms.get(i, f"[{i}]") for i in range(d_vocab)]
     shown[BOS], shown[bos] = shown[bos], shown[BOS]
     return shown
 
@@ -164,10 +170,35 @@ def _known(tokenizer: Tokenizer, text: str) -> float:
     return float(known[wanted].mean()) if wanted.any() else 1.0
 
 
-def _word(name: str) -> str:
-    """Return the text of a token, decoded from byte-level letters or SentencePiece's ▁.
+def _printed(tokenizer: Tokenizer, names: dict[int, str]) -> dict[int, str]:
+    """Return the printed form of each token of ``names`` (name by id), as ``printable``.
 
-    A token whose bytes are not whole characters is returned as its name.
+    Added tokens are literal text. The names of a byte-level tokenizer have a letter for each byte. In other names, ▁
+    (or another sign of a Metaspace step) is a space, and <0x0A> is a byte where the model falls back to bytes. A byte
+    whose printed form another token has is printed as its name.
     """
-    text = ByteLevelDecoder().decode([name.replace("▁", " ")])
-    return printable((name if "\ufffd" in text else text).encode())
+    about = json.loads(tokenizer.to_str())
+    steps = [step for part in ("normalizer", "pre_tokenizer") for step in _steps(about[part])]
+    byte_level = any(step["type"] == "ByteLevel" for step in steps)
+    space = next((step["replacement"] for step in steps if step["type"] == "Metaspace"), "▁")
+    added, forms, single = tokenizer.get_added_tokens_decoder(), {}, {}
+    for i, name in names.items():
+        if i in added:
+            forms[i] = name.encode()
+        elif byte_level:
+            forms[i] = bytes(BYTES[letter] for letter in name) if BYTES.keys() >= set(name) else name.encode()
+        elif about["model"].get("byte_fallback") and (byte := re.fullmatch(r"<0x([0-9A-F]{2})>", name)):
+            single[i] = bytes.fromhex(byte[1])
+        else:
+            forms[i] = name.replace(space, " ").encode()
+    taken = set(forms.values())
+    forms |= {i: names[i].encode() if byte in taken else byte for i, byte in single.items()}
+    return {i: printable(form) for i, form in forms.items()}
+
+
+def _steps(step: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """Yield a step of a tokenizer's JSON, and the steps inside a Sequence."""
+    if step is not None:
+        yield step
+        for inner in step.get("normalizers", step.get("pretokenizers", ())):
+            yield from _steps(inner)

@@ -1,10 +1,16 @@
 """How records join and compare tokens."""
 
-SPACES = " ␣Ġ▁"  # leading spaces as tokenizers print them
+import re
+import unicodedata
+
+SPACES = " ␣"  # leading spaces as tokens are printed
 JOINER = "\u241f"  # joins printable tokens, none of which contains it
 
 
 def word_of(token: str) -> str:
-    """Return ``token`` in lower case and without leading spaces, so that tokens of the same word are equal. A token of
-    spaces alone is returned unchanged."""
-    return token.lstrip(SPACES).casefold() or token
+    """Return ``token`` without case, Unicode form, leading spaces, and the marks of inner and last pieces of words
+    ("##" before letters, "</w>"), so that tokens of the same word are equal. A token of these alone is returned
+    unchanged."""
+    word = re.sub(r"^##(?=[^\W_])", "", token.lstrip(SPACES).removesuffix("</w>"))
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
+    return unicodedata.normalize("NFC", folded.replace("i\u0307", "i")) or token  # İ is a capital i

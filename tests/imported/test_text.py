@@ -172,6 +172,38 @@ def test_text_that_is_blank_or_mostly_unknown_is_refused(tmp_path: Path) -> None
             encode_text(str(text), special, bos_id(special, "<s>"))
 
 
+@pytest.mark.parametrize(
+    ("model", "steps", "content"),
+    [
+        (Unigram([("<unk>", 0.0), ("▁", -3.0), ("a", -3.0)], 0, False), Metaspace(), "ččč žž"),
+        (Unigram([("a", -3.0), ("▁", -3.0), ("?", 0.0)], 2, False), Metaspace(), "č žž"),
+        (WordPiece({"[UNK]": 0, "a": 1}), Whitespace(), "b cc"),
+        (WordLevel({"?": 0, "a": 1}, unk_token="?"), Whitespace(), "b cc"),
+        (BPE({"a": 0, "b": 1}, []), Whitespace(), "c dd"),  # drops what it does not know
+        (BPE({"a": 0, "b": 1}, [], unk_token="b"), Whitespace(), "c dd"),
+    ],
+)
+def test_the_unknown_token_is_found_in_every_kind_of_model(
+    tmp_path: Path, model: Model, steps: object, content: str
+) -> None:
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = steps
+    tokenizer.add_special_tokens(["<s>"])
+    (tmp_path / "x.txt").write_text(content)
+    with pytest.raises(ValueError, match="of the characters of TEXT, got 0%; give"):
+        encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, ""))
+    (tmp_path / "x.txt").write_text("a a")
+    assert len(encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, ""))) > 2
+
+
+def test_many_unknown_tokens_among_long_known_words_are_told(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(WordLevel({"<unk>": 0, "a" * 40: 1, "<s>": 2}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Whitespace()
+    (tmp_path / "x.txt").write_text(f"{'a' * 40} b " * 20)
+    with pytest.warns(UserWarning, match="98% of the characters of TEXT; 50% of its tokens are the unknown token"):
+        encode_text(str(tmp_path), tokenizer, 2)
+
+
 def test_an_ordinary_token_as_bos_is_told_and_refused_if_the_text_has_it(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"the": 0, "cup": 1, "tea": 2}))
     tokenizer.pre_tokenizer = WhitespaceSplit()

@@ -25,7 +25,7 @@ from pathsum.data.tokenizer import printable
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together
 SAMPLE = 100_000  # size, in characters, of the sample of the text in which characters without a token are counted
-# Shares of characters with a token that cause an error and a warning. Some may lack a token even in a model's own text.
+# Shares of known text that cause an error and a warning. Some may be unknown even in a model's own text.
 LEAST_KNOWN, WARNED = 0.5, 0.95
 LETTERS = sorted(ByteLevel.alphabet())  # one for each byte: the byte's own character in Latin-1, or one from U+0100 on
 _OWN = [ord(letter) for letter in LETTERS if ord(letter) < 256]
@@ -103,18 +103,22 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
 
     ``bos`` is the id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if BOS is an ordinary token (not
     a special one) with an uncommon name, and if the tokenizer knows a smaller share than ``WARNED`` of the characters
-    in a sample of the text. Raises ValueError if this share is smaller than ``LEAST_KNOWN``, if the text is blank, if
-    BOS is an ordinary token that occurs in the text, or if the tokenizer cannot encode the text. Other errors as in
-    ``text_documents``.
+    or of the tokens in a sample of the text. Raises ValueError if it knows a smaller share than ``LEAST_KNOWN`` of the
+    characters, if the text is blank, if BOS is an ordinary token that occurs in the text, or if the tokenizer cannot
+    encode the text. Other errors as in ``text_documents``.
     """
     try:
         documents = list(text_documents([pattern], ""))
     except (ValueError, FileNotFoundError) as error:
         said = str(error).replace("corpus.paths", "TEXT").partition(", or corpus.separator")[0]
         raise type(error)(said) from error
-    known = _known(tokenizer, _sample("\n".join(documents)))
-    if LEAST_KNOWN <= known < WARNED:
-        warnings.warn(f"the tokenizer knows {known:.0%} of the characters of TEXT", stacklevel=2)
+    known, known_tokens = _known(tokenizer, _sample("\n".join(documents)))
+    if known >= LEAST_KNOWN and min(known, known_tokens) < WARNED:
+        warnings.warn(
+            f"the tokenizer knows {known:.0%} of the characters of TEXT; {1 - known_tokens:.0%} of its tokens are the "
+            "unknown token",
+            stacklevel=2,
+        )
     if known < LEAST_KNOWN:
         raise ValueError(
             f"TOKENIZER: expected tokens for at least {LEAST_KNOWN:.0%} of the characters of TEXT, got {known:.0%}; "
@@ -158,16 +162,24 @@ def _encoded(encode: Callable[..., Any], text: str | Sequence[str]) -> Any:
         ) from error
 
 
-def _known(tokenizer: Tokenizer, text: str) -> float:
+def _known(tokenizer: Tokenizer, text: str) -> tuple[float, float]:
     """Return the share (0 to 1) of the characters of ``text``, white space excepted, that have a token other than the
-    unknown token; 1 for white space alone."""
-    encoded = _encoded(tokenizer.encode, text)
-    unknown = getattr(tokenizer.model, "unk_token", None)
+    unknown token, and the share of such tokens. 1 for white space alone."""
+    encoded, unknown = _encoded(tokenizer.encode, text), _unknown_id(tokenizer)
+    lacking = [i == unknown for i in encoded.ids]
     known = np.zeros(len(text), dtype=bool)
-    for token, (start, end) in zip(encoded.tokens, encoded.offsets, strict=True):
-        known[start:end] = token != unknown
+    for lacks, (start, end) in sorted(zip(lacking, encoded.offsets, strict=True)):  # a known ▁ may cover a letter
+        known[start:end] = not lacks
     wanted = np.array([not letter.isspace() for letter in text], dtype=bool)
-    return float(known[wanted].mean()) if wanted.any() else 1.0
+    characters = float(known[wanted].mean()) if wanted.any() else 1.0
+    return characters, 1 - sum(lacking) / max(1, len(lacking))
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id of the unknown token: Unigram stores the id, other models the name, some neither."""
+    model = json.loads(tokenizer.to_str())["model"]
+    name = model.get("unk_token")
+    return model.get("unk_id") if name is None else tokenizer.token_to_id(name)
 
 
 def _printed(tokenizer: Tokenizer, names: dict[int, str]) -> dict[int, str]:

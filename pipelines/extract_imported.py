@@ -15,7 +15,7 @@ from pathsum.corpora.text_files import local_path
 from pathsum.data.tokenizer import tokenizer_hash
 from pathsum.imported.extraction import FEWEST, extract_tables
 from pathsum.imported.open_weights import open_weights
-from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
+from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
 from pathsum.records import registry
 from pipelines.paths import THREADS, params, section, stage
 
@@ -46,16 +46,17 @@ def extract(given: argparse.Namespace) -> None:
     with warnings.catch_warnings(record=True, action="always") as warned:
         tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
         bos = bos_id(tokenizer, given.bos)
-        model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
+        model = open_weights(weights, tokenizer_hash(tokenizer))
+        shown, ids = words(tokenizer, model.weights().W_E.shape[1], bos), known_ids(tokenizer, bos)
+        model = model.bos_first(bos)
         tokens = encode_text(given.text, tokenizer, bos)
     for warning in warned:
         print(f"pathsum: {warning.message}", file=sys.stderr)
     if model.n_ctx < given.context:
         print(f"pathsum: windows have {model.n_ctx} tokens, the most that the model takes", file=sys.stderr)
-    shown = words(tokenizer, d_vocab := model.weights().W_E.shape[1], bos)
-    if (ids := tokenizer.get_vocab_size()) < d_vocab:
+    if len(ids) < len(shown):
         print(
-            f"pathsum: the tokenizer has {ids} of the model's {d_vocab} ids; the others are shown as [id]",
+            f"pathsum: the tokenizer has {len(ids)} of the model's {len(shown)} ids; the others count in losses only",
             file=sys.stderr,
         )
     name = given.weights.replace("/", "--") if weights != named["weights"] else weights.stem
@@ -69,7 +70,7 @@ def extract(given: argparse.Namespace) -> None:
             f"{folder}: expected a folder that is empty or that holds only the tables of an earlier call, got one with "
             f"{', '.join(others[:3])}{', …' if len(others) > 3 else ''}; give another --out"
         )
-    summary, tables = extract_tables(model, name, tokens, shown, config, given.context)
+    summary, tables = extract_tables(model, name, tokens, shown, config, given.context, ids)
     if summary.pieces:
         print(
             f"pathsum: TEXT: got {summary.documents} documents, expected {FEWEST} or more of similar length; cut into "

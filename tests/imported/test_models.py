@@ -152,6 +152,17 @@ def test_with_bos_first_two_ids_are_exchanged_and_nothing_else() -> None:
     torch.testing.assert_close(renamed[..., order], model(some_tokens()), rtol=0, atol=EXACT)
 
 
+def test_a_model_of_some_ids_has_their_logits() -> None:
+    model = from_transformer_lens(*written(6, normalization_type="LN", **POSITIONS[1]))
+    ids = torch.tensor([0, 2, 5, 21])
+    tokens = torch.tensor([[0, 3, 1, 1, 2]])
+    torch.testing.assert_close(model.only(ids)(tokens), model(ids[tokens])[..., ids], rtol=0, atol=EXACT)
+    own = CheckpointModel(Transformer(MODEL, D_VOCAB, torch.Generator()))
+    assert own.only(torch.arange(D_VOCAB)) is own
+    with pytest.raises(ValueError, match="TOKENIZER: expected the 23 ids of the checkpoint, got 4"):
+        own.only(ids)
+
+
 def test_a_window_longer_than_the_context_is_refused() -> None:
     model = from_transformer_lens(*written(7, normalization_type=None, **POSITIONS[0]))
     with pytest.raises(ValueError, match="at most n_ctx = 11 tokens, got 12"):

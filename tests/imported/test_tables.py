@@ -98,6 +98,38 @@ def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: i
     assert extract_tables(found, "mine", text(), WORDS, HOW, context=256) == (summary, tables)
 
 
+@pytest.mark.parametrize("ids", [list(range(D_VOCAB)), [0, *range(4, 11), *range(19, 19 + D_VOCAB - 8)]])
+def test_ids_that_the_tokenizer_lacks_count_in_losses_only(ids: list[int]) -> None:
+    """Padding at the end, and holes, with random weights: the tables are those of the model without them."""
+    state, config = written(8, normalization_type="LN", **POSITIONS[1])
+    size, g = 70, torch.Generator().manual_seed(0)
+    padded = dict(state)
+    for name, dim in (("embed.W_E", 0), ("unembed.W_U", 1), ("unembed.b_U", 0)):
+        shape = list(state[name].shape)
+        shape[dim] = size
+        padded[name] = torch.randn(shape, generator=g, dtype=torch.float64).index_copy(
+            dim, torch.tensor(ids), state[name]
+        )
+    words = [f"[{i}]" for i in range(size)]
+    for i, word in zip(ids, WORDS, strict=True):
+        words[i] = word
+    small, large = from_transformer_lens(state, config), from_transformer_lens(padded, config)
+    tokens = np.array(ids)[text()]
+    summary, tables = extract_tables(large, "mine", tokens, words, HOW, 256, ids)
+    expected, right = extract_tables(small, "mine", text(), WORDS, HOW, 256)
+    assert tables == right
+    assert (summary.d_vocab, summary.tokenizer_ids, expected.tokenizer_ids) == (size, D_VOCAB, D_VOCAB)
+    assert (summary.bigram_correlation, summary.copying_heads) == (expected.bigram_correlation, expected.copying_heads)
+    windows = Windows(tokens, N_CTX)
+    batch = windows.batch(torch.arange(len(windows)))
+    loss = -large(batch[:, :-1]).log_softmax(-1).gather(-1, batch[:, 1:, None]).mean()
+    assert summary.loss_nats == pytest.approx(loss.item(), abs=1e-5)
+    assert summary.loss_nats > expected.loss_nats + 0.1
+    counted = extract_tables(large, "mine", tokens, words, HOW, 256)[1]["heads"]  # negative control
+    wrong = [abs(a.copying_positivity - b.copying_positivity) for a, b in zip(counted, right["heads"], strict=True)]
+    assert max(wrong) > 0.05
+
+
 def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.MonkeyPatch) -> None:
     found = model(6, None, POSITIONS[0])
     assert extract_tables(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8

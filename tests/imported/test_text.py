@@ -15,7 +15,7 @@ from pathsum.config import TokenizerConfig
 from pathsum.corpora.hub import local_or_hub
 from pathsum.data.tokenizer import train_tokenizer, vocabulary
 from pathsum.extraction.atlas import same_words
-from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
+from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
 
 TEXT = "the café and the tea, the cup and the spoon\n" * 7
 
@@ -202,6 +202,13 @@ def test_many_unknown_tokens_among_long_known_words_are_told(tmp_path: Path) -> 
     (tmp_path / "x.txt").write_text(f"{'a' * 40} b " * 20)
     with pytest.warns(UserWarning, match="98% of the characters of TEXT; 50% of its tokens are the unknown token"):
         encode_text(str(tmp_path), tokenizer, 2)
+
+
+def test_the_ids_of_a_tokenizer_are_those_it_has() -> None:
+    tokenizer = Tokenizer(WordLevel({"a": 2, "<s>": 5, "b": 7}))
+    assert known_ids(tokenizer, 5) == [0, 2, 7]  # nothing has id 0, which BOS takes
+    assert words(tokenizer, 9, 5) == ["<s>", "[1]", "a", "[3]", "[4]", "[0]", "[6]", "b", "[8]"]
+    assert known_ids(Tokenizer(WordLevel({"a": 0, "<s>": 5, "b": 7})), 5) == [0, 5, 7]
 
 
 def test_an_ordinary_token_as_bos_is_told_and_refused_if_the_text_has_it(tmp_path: Path) -> None:

@@ -57,17 +57,27 @@ def test_an_imported_model_becomes_a_folder_of_tables(folder: Path, capsys: pyte
     summary = json.loads((made / "summary.json").read_text())
     assert summary["exactness"] < 1e-12
     assert (summary["n_layers"], summary["n_heads"], summary["d_vocab"]) == (2, 3, 23)
+    assert summary["tokenizer_ids"] == 6
     printed = capsys.readouterr()
     assert f'"exactness": {summary["exactness"]}' in printed.out
     pairs = pd.read_csv(made / "bigrams.csv")
     assert {("the", "cup"), ("and", "the")} <= set(zip(pairs.token, pairs.next, strict=True))
     before = {p.name: p.read_bytes() for p in made.iterdir()}
     said = printed.err
-    assert "pathsum: the tokenizer has 6 of the model's 23 ids; the others are shown as [id]" in said
+    assert "pathsum: the tokenizer has 6 of the model's 23 ids; the others count in losses only" in said
     assert "are replaced" not in said
     run()
     assert "mine: the tables of an earlier call are replaced; give --out to keep them" in capsys.readouterr().err
     assert {p.name: p.read_bytes() for p in made.iterdir()} == before
+
+
+def test_an_id_above_those_of_the_model_is_refused_by_name(folder: Path) -> None:
+    tokenizer = Tokenizer.from_file("tokenizer.json")
+    tokenizer.add_tokens([f"more{i}" for i in range(17)])
+    tokenizer.add_special_tokens(["<s>"])
+    tokenizer.save("tokenizer.json")
+    with pytest.raises(ValueError, match="at most d_vocab = 23 ids, as the model has, got ids up to 23"):
+        run(bos="<s>")
 
 
 def test_this_project_s_own_checkpoint_needs_its_own_tokenizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 If tokens, or groups of tokens, raise themselves through a circuit, its eigenvalues have positive real parts ("copying:
 eigenvalue analysis" in A Mathematical Framework for Transformer Circuits, AMF). An OV (output-value) matrix is not
 normal, so eigenvalues alone may overstate copying. ``diagonal_rank`` is therefore reported with them. As in ``qk_ov``,
-the columns of ``W_E`` must first be scaled if the model has a norm.
+the columns of ``W_E`` must first be scaled if the model has a norm. Rows of ``W_U`` and columns of ``W_E`` without a
+token must first be removed.
 """
 
 from __future__ import annotations

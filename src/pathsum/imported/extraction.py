@@ -41,15 +41,17 @@ def extract_tables(
     words: Sequence[str],
     config: ExtractConfig,
     context: int,
+    ids: Sequence[int] | None = None,
 ) -> tuple[ImportedSummary, dict[str, list[Any]]]:
     """Return the summary of the model ``name``, and its tables by name, computed on ``tokens`` (0 is BOS, beginning of
     sequence).
 
     The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
-    id, one for each id of the model. Windows have ``context`` tokens, or as many as the model allows if that is less.
-    There are fewer windows than in ``config`` where traces would be too large. The loss is that of ``text_loss``.
-    Tables are computed in float32, and the exactness check in float64. Raises ValueError if windows have fewer than 8
-    tokens, if ``tokens`` fit into one window, or if logits are not finite.
+    id, one for each id of the model. ``ids`` are those that the tokenizer has (default: all): the others count nowhere
+    except in the losses of the summary (docs/framework.md §2.9). Windows have ``context`` tokens, or as many as the
+    model allows if that is less. There are fewer windows than in ``config`` where traces would be too large. The loss
+    is that of ``text_loss``. Tables are computed in float32, and the exactness check in float64. Raises ValueError if
+    windows have fewer than 8 tokens, if ``tokens`` fit into one window, or if logits are not finite.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -60,18 +62,23 @@ def extract_tables(
             "smaller --context"
         )
     config = _affordable(config, model.weights(), n_ctx)
-    data = eval_data(tokens, words, config, n_ctx)
+    whole, kept = model.to(torch.float32), torch.arange(len(words)) if ids is None else torch.tensor(ids)
+    model = model.only(kept)
+    data = eval_data(np.searchsorted(kept.numpy(), tokens), [words[i] for i in kept.tolist()], config, n_ctx)
     trained = trace_model(model.to(torch.float32), n_ctx, data, config)
-    if not (trained.natural.logits.isfinite().all() and trained.repeated.logits.isfinite().all()):
+    repeated = trained.repeated.logits
+    if len(kept) < len(words):  # the softmax of the losses is over all ids
+        repeated = whole.trace(kept[trained.repeated_tokens]).logits
+    if not (trained.natural.logits.isfinite().all() and repeated.isfinite().all()):
         raise ValueError("WEIGHTS: expected finite logits, got NaN or infinity in float32; scale the weights")
     tables = framework.tables(trained, data, config) | atlas.tables(trained, data, config)
     heads: list[HeadRow] = tables["heads"]
     matching = max(heads, key=lambda h: h.prefix_matching, default=None)
     previous = max((h for h in heads if h.layer == 0), key=lambda h: h.previous_token, default=None)
-    repeats = induction.repeat_losses(trained.repeated.logits, trained.repeated_tokens, trained.block)
+    repeats = induction.repeat_losses(repeated, kept[trained.repeated_tokens], trained.block)
     fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, framework.SMOOTHING)
     chance = induction.prefix_matching(uniform_attention(1 + 2 * trained.block), trained.block)
-    loss, loss_windows = text_loss(model, Windows(tokens, n_ctx))
+    loss, loss_windows = text_loss(whole, Windows(tokens, n_ctx))
     found, pieces = len(documents_of(tokens, n_ctx).unique()), len(pieces_of(tokens, n_ctx, config).unique())
     summary = ImportedSummary(
         name=name,
@@ -79,6 +86,7 @@ def extract_tables(
         n_heads=max(map(len, trained.weights.layers), default=0),
         d_model=len(trained.weights.W_E),
         d_vocab=len(words),
+        tokenizer_ids=len(kept),
         context=n_ctx,
         documents=found,
         pieces=pieces if pieces > found else 0,

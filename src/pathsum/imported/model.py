@@ -39,6 +39,9 @@ class Imported(AttentionOnly, Protocol):
     def bos_first(self, bos: int) -> Imported:
         """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is BOS (beginning of sequence)."""
 
+    def only(self, ids: Int[Tensor, "n"]) -> Imported:
+        """Return the same model with only ``ids`` as its vocabulary, renumbered from 0 (docs/framework.md §2.9)."""
+
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
@@ -70,6 +73,12 @@ class CheckpointModel(Transformer):
         """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
+        return self
+
+    def only(self, ids: Int[Tensor, "n"]) -> CheckpointModel:
+        """Return the model unchanged. Raises ValueError unless ``ids`` are all ids in their order."""
+        if not torch.equal(ids, every := torch.arange(len(self.W_U))):
+            raise ValueError(f"TOKENIZER: expected the {len(every)} ids of the checkpoint, got {len(ids)} of them")
         return self
 
     def extra_logits(
@@ -193,8 +202,12 @@ class TransformerLensModel:
         sequence)."""
         order = torch.arange(len(self.b_U))
         order[[0, bos]] = order[[bos, 0]]
+        return self.only(order)
+
+    def only(self, ids: Int[Tensor, "n"]) -> TransformerLensModel:
+        """Return the same model with only ``ids`` as its vocabulary, renumbered from 0."""
         w = self.folded
-        return replace(self, folded=Weights(w.W_E[:, order], w.W_U[order], w.layers), b_U=self.b_U[order])
+        return replace(self, folded=Weights(w.W_E[:, ids], w.W_U[ids], w.layers), b_U=self.b_U[ids])
 
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace

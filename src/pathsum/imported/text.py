@@ -97,6 +97,11 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
     return shown
 
 
+def known_ids(tokenizer: Tokenizer, bos: int) -> list[int]:
+    """Return the ids that the tokenizer has, in increasing order, with the ids 0 and ``bos`` exchanged."""
+    return sorted({bos: BOS, BOS: bos}.get(i, i) for i in tokenizer.get_vocab().values())
+
+
 def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarray, "token"]:
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.

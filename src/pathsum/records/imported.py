@@ -12,6 +12,7 @@ class ImportedSummary:
     n_heads: int  # per layer
     d_model: int
     d_vocab: int
+    tokenizer_ids: int  # ids that the tokenizer has; only these count as the vocabulary, except in losses
     context: int  # tokens per window
     documents: int  # of the text, as far as they have a window
     pieces: int  # into which the documents are cut, because they are few; 0 if they are not cut

@@ -27,9 +27,10 @@ if __name__ == "__main__":
         if (TOKENS / CUT).is_file():
             found, pieces = read_value(TOKENS / CUT)["documents"], [header.documents for header in headers.values()]
             print(
-                f"pathsum: corpus {corpus.name}: got {found} documents, too few for tuning and verdicts; cut into "
-                f"{sum(pieces)} pieces ({pieces[1]} for tuning, {pieces[2]} for verdicts). Neighboring pieces of a "
-                "document can be in different parts, so held-out losses are lower than on documents never trained on",
+                f"pathsum: corpus {corpus.name}: got {found} document{'s' * (found != 1)}, too few for tuning and "
+                f"verdicts; cut into {sum(pieces)} pieces ({pieces[1]} for tuning, {pieces[2]} for verdicts). "
+                "Neighboring pieces of a document can be in different parts, so held-out losses are lower than on "
+                "documents never trained on, and intervals are too narrow",
                 file=sys.stderr,
             )
         if isinstance(corpus, SyntheticCorpus):

@@ -13,7 +13,6 @@ from pathsum.calibration.score import interval
 from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.extraction.causal import intervened
 from pathsum.records.ablations import AblationRow
-from pathsum.records.roles import HeadRoles
 from pathsum.statistics import bootstrap
 from tests import handmade
 from tests.calibration.synthetic import HELD_OUT, N_WORDS, config, stand_in, untrained
@@ -35,7 +34,7 @@ def test_the_effects_are_those_that_the_extraction_records(model: SyntheticModel
     """Identity: the means over windows are those of the record ``ablations`` on the same windows."""
     text, copies = benches(model, torch.Generator().manual_seed(1)).values()
     block, generator = (copies.clean.tokens.shape[1] - 1) // 2, torch.Generator().manual_seed(0)
-    rows = intervened((text, copies), block, torch.arange(MANY), HeadRoles(None, None), generator)["ablations"]
+    rows = intervened((text, copies), block, torch.arange(MANY), generator)
     rows = [r for r in rows if (r.method, r.patterns) == ("resample", "recomputed")]
     for bench, loss in ((text, "loss_nats"), (copies, "second_copy_nats")):
         heads, edges = effects(bench)

@@ -13,6 +13,7 @@ from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
 from pathsum.page.document import MARKS
 from pathsum.page.render import markdown_text
+from pathsum.records.corpus import CorpusSummary
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.records.verdicts import ClaimResult
@@ -52,7 +53,7 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         "corpus": name,
         "corpus_hash": results.corpus.corpus_hash[:12],
         "train_tokens": results.corpus.train_tokens,
-        "documents": results.corpus.judged_documents,
+        "documents": f"{results.corpus.judged_documents}{_pieces(results.corpus)}",
         "windows": results.corpus.judged_windows,
         "d_vocab": results.corpus.d_vocab,
         "curriculum_tokens": max((s.curriculum_tokens for s in summaries), default=0),
@@ -64,7 +65,10 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         "onsets": f"{sum(s.onset_tokens is not None for s in two)} of {len(two)}",
         **counts,
     }
-    judged = {k: v for c in claims for k, v in ((c.id, c.verdict), (f"{c.id}_median", _exact(c.value)))}
+    judged = {}
+    for c in claims:
+        passing = f"{len(c.values) - len(c.short)} of {len(c.values)}"
+        judged |= {c.id: c.verdict, f"{c.id}_median": _exact(c.value), f"{c.id}_passing": passing}
     return {key: str(value) for key, value in (about | judged).items()}
 
 
@@ -79,6 +83,12 @@ def on_other_text(rows: Sequence[Row], corpus: str) -> str:
     others = [r for r in rows if r["corpus"].partition("@")[0] != corpus]
     found = ", ".join(f"{r['onsets']} on {r['corpus']}" for r in others)
     return f"On other text, two-layer models with an onset of induction: {found} (corpora.md)." if others else ""
+
+
+def _pieces(corpus: CorpusSummary) -> str:
+    """Say that what is counted as documents is pieces of documents, if the text was cut."""
+    parts = corpus.train_documents + corpus.tuning_documents + corpus.verdict_documents
+    return f" pieces ({corpus.source_documents} documents)" if parts > corpus.source_documents else ""
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
@@ -116,7 +126,7 @@ controls.
 
 {_table(list(HEADINGS.values()), about)}
 
-Verdict on each claim, and median over models, for each corpus.
+Verdict on each claim, median over models, and how many of the judged models pass, for each corpus.
 
 {_table(["claim", *(r["corpus"] for r in rows), "reproduced if"], verdicts)}
 """
@@ -134,7 +144,8 @@ def _exact(value: float | int | None) -> str:
 
 def _verdict(row: Row, claim: str, digits: int) -> str:
     value = row[f"{claim}_median"]
-    return MARKS[row[claim]] + (f" {number(float(value), digits)}" if value else "")
+    shown = f" {number(float(value), digits)} ({row[f'{claim}_passing']})" if value else ""
+    return MARKS[row[claim]] + shown
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ from pathsum.claims.suffixes import LEFT, ablated
 from pathsum.claims.two_layers import strongest_k_partner
 from pathsum.page.document import ClaimCard, Section, Table, Text
 from pathsum.records.ablations import EdgeContrastRow
-from pathsum.records.results import Results
+from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
 from pathsum.records.sufficiency import SufficiencyRow
 from pathsum.records.suffixes import CONTROLS_OF, SuffixCutRow
@@ -65,8 +65,12 @@ def _repeats(results: Results) -> str:
     )
 
 
+def _with_head(results: Results) -> list[Cell]:
+    return [c for c in results.with_layers(2) if c.has_induction_head()]
+
+
 def _partner(results: Results) -> str:
-    cells = results.with_layers(2)
+    cells = _with_head(results)
     others = sum(
         (edge.early_layer, edge.early_head) != (previous.layer, previous.head)
         for c in cells
@@ -77,9 +81,7 @@ def _partner(results: Results) -> str:
 
 
 def _key_edge(results: Results) -> str:
-    missed = [
-        r for c in results.with_layers(2) for r in c.rows(EdgeContrastRow) if r.method == "resample" and r.low <= 0
-    ]
+    missed = [r for c in _with_head(results) for r in c.rows(EdgeContrastRow) if r.method == "resample" and r.low <= 0]
     if not missed:
         return ""
     return (
@@ -92,7 +94,7 @@ def _two_tokens(results: Results) -> str:
     """State in how many models half or more of the advantage of longer matches may (by the 95 % interval) be left
     without the two-token edges, in how many of the others cutting them may also remove half or more of one-token
     matching, and in how many a control may leave no more."""
-    cells = results.with_layers(2)
+    cells = _with_head(results)
     rows = [[r for cut in CONTROLS_OF for r in ablated(c, cut)] for c in cells]
     left = sum(any(r.left_high is not None and r.left_high >= LEFT for r in found) for found in rows)
     both = sum(
@@ -109,7 +111,7 @@ def _two_tokens(results: Results) -> str:
 
 
 def _coincides(results: Results) -> str:
-    rows = [around[0] for c in results.with_layers(2) if (around := formed_across_onset(c))]
+    rows = [around[0] for c in _with_head(results) if (around := formed_across_onset(c))]
     early = [r.loss_drop_nats for r in rows if r.loss_drop_nats >= BEFORE]
     unsure = sum(within(BEFORE, r.loss_drop_low, r.loss_drop_high) for r in rows)
     if not early:
@@ -122,7 +124,7 @@ def _coincides(results: Results) -> str:
 
 
 def _minimal(results: Results) -> str:
-    cells = [c for c in results.with_layers(2) if c.has_induction_head() and c.rows(SufficiencyRow)]
+    cells = [c for c in _with_head(results) if c.rows(SufficiencyRow)]
     return sufficiency.why_not_minimal(cells) if cells else ""
 
 

@@ -57,6 +57,7 @@ def _mechanism(cells: Sequence[Cell]) -> str:
 
 
 def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
+    cells = [c for c in cells if c.has_induction_head()]
     shares = [s for c in cells if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     text = ""
     if shares:
@@ -113,6 +114,7 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 
 
 def _control(cells: Sequence[Cell]) -> str:
+    cells = [c for c in cells if c.has_induction_head()]
     heads, random = (
         [known for c in cells if (known := [r.left for cut in cuts for r in ablated(c, cut) if r.left is not None])]
         for cuts in zip(*CONTROLS_OF.values(), strict=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pathsum.behaviour.icl_positions import icl_positions
 from pathsum.behaviour.loss_drops import loss_drops
 from pathsum.circuits.composition import composition
 from pathsum.config import CellConfig
@@ -87,6 +88,20 @@ def test_around_the_onset_loss_drops_are_measured_on_all_windows_and_beyond_thos
     assert row.loss_drop_nats == pytest.approx(by_hand.mean().item(), abs=1e-6)
     unformed = formation.tables(trace_trained(model, cell, log, seen, HOW, checkpoints), seen, HOW)["formation"]
     assert {r.windows for r in unformed} == {few}
+
+
+def test_the_drop_at_the_positions_of_icl_is_only_that_of_all_windows() -> None:
+    """Guards against a curve of two samples of windows, whose text makes the difference."""
+    losses = torch.rand(40, 100, generator=generator(), dtype=torch.float64)
+    losses[32:, 50:] += 1.0
+    windows = torch.zeros(40, 101, dtype=torch.int64)
+    text = {"held_out": windows, "windows": windows, "tuning": windows, "documents": torch.arange(40)}
+    data = replace(SEEN, **text, bigram_losses=losses)
+    every, few = (formation.drop_columns(losses[:n], data) for n in (40, 32))
+    by_hand = losses[:, 44:55].mean() - losses[:, 84:95].mean()
+    assert icl_positions(100) == (50, 90)
+    assert every["icl_loss_drop_nats"] == pytest.approx(by_hand.item(), abs=1e-12)
+    assert few["icl_loss_drop_nats"] is None
 
 
 def test_in_a_long_training_checkpoints_settle_where_the_loss_falls_below_that_of_bigrams(tmp_path: Path) -> None:

@@ -19,14 +19,16 @@ from pathsum.extraction import (
     sufficiency,
 )
 from pathsum.extraction.causal import Bench
-from pathsum.extraction.inputs import TrainedModel, trace_trained
+from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.sufficiency import HEADS, Kept
+from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
 from pathsum.statistics.rotation import random_rotation
-from tests.random_models import HOW, LOG, cell_of, evidence, random_model, seated
+from pathsum.training.evaluate import token_losses
+from tests import handmade
+from tests.random_models import D_VOCAB, HOW, LOG, cell_of, evidence, random_model, seated
 
 PREVIOUS, INDUCTION = 2, 1
 
@@ -50,14 +52,43 @@ def test_the_seated_circuit_suffices_and_nothing_does_without_its_previous_token
     for kept in (Kept.MODEL, Kept.CIRCUIT, Kept.NO_TWO_BACK, Kept.KEY, Kept.KEYS, Kept.PREFERENCE, Kept.MINIMAL):
         assert left[kept].matching_share == pytest.approx(1, abs=0.01)
     for kept in (Kept.NO_PREVIOUS, Kept.OTHERS, Kept.NO_KEYS, Kept.NEITHER, Kept.ANOTHER, Kept.NOTHING):
-        assert left[kept].matching_share < 0.2
+        assert (left[kept].matching_share or 0) < 0.2
     assert left[Kept.CIRCUIT].gain_share == pytest.approx(1, abs=0.02)
     assert left[Kept.OTHERS].gain_high is not None
     assert left[Kept.OTHERS].gain_high < 0.3
     for r in rows:
+        assert r.matching_low is not None
+        assert r.matching_high is not None
+        assert r.matching_share is not None
         assert r.matching_low <= r.matching_share <= r.matching_high
         assert (r.repeat_gain_nats is None) == (r.kept not in HEADS)
         assert (r.loss_drop_nats is None) == (r.kept not in sufficiency.ON_TEXT)
+
+
+def test_a_drop_that_the_bigram_model_has_too_is_no_share() -> None:
+    """Guards against a share of the drop of the text itself. The model stands for the bigram model, so nothing of its
+    own drop is left."""
+    model, windows = seated(PREVIOUS, INDUCTION), handmade.repeated_tokens(3, 29, D_VOCAB, 11)
+    windows = torch.cat([windows, windows[:, 1:2]], 1)
+    flat = torch.zeros(29, windows.shape[1] - 1, dtype=torch.float64)
+    text = {"held_out": windows, "documents": torch.arange(29), "windows": windows[:5]}
+    shown, data = trained(model), replace(evidence(), **text, bigram_losses=flat)
+    same = replace(data, bigram_losses=token_losses(model, windows))
+    whole, *kept = rows_on_text(shown, data)
+    assert whole.loss_drop_share == 1
+    nothing, *left = rows_on_text(shown, same)
+    assert nothing.loss_drop_nats == pytest.approx(0, abs=1e-5)
+    assert nothing.loss_drop_share is nothing.loss_drop_low is nothing.loss_drop_high is None
+    assert whole.loss_drop_nats is not None
+    assert whole.loss_drop_nats > 0.3
+    for before, after in zip(kept, left, strict=True):
+        assert before.loss_drop_nats is not None
+        assert after.loss_drop_nats == pytest.approx(before.loss_drop_nats - whole.loss_drop_nats, abs=1e-5)
+        assert after.loss_drop_share is None
+
+
+def rows_on_text(shown: TrainedModel, data: EvalData) -> list[SufficiencyRow]:
+    return [r for r in sufficiency.tables(shown, data, HOW)["sufficiency"] if r.kept in sufficiency.ON_TEXT]
 
 
 def first_layer(kept: Kept, *heads: int) -> sufficiency.Trial:

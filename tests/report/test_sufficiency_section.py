@@ -9,7 +9,7 @@ import pytest
 
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.claims.registry import claims
-from pathsum.claims.sufficiency import CONTROLS, MINIMAL_CONTROLS, NO_HEAD
+from pathsum.claims.sufficiency import CONTROLS, MINIMAL_CONTROLS, NO_HEAD, TOO_LITTLE
 from pathsum.page.document import Table
 from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
@@ -57,6 +57,18 @@ def test_the_minimal_circuit_has_its_own_controls_and_no_gain(control: Kept) -> 
     assert judged(changed(control, matching_high=0.95), name).verdict == NOT
     assert judged(changed(control, matching_high=0.95)).verdict == REPRODUCED
     assert judged(changed(*CONTROLS, matching_high=0.95), name).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize("kept", [tuple(Kept), (Kept.CIRCUIT, Kept.MINIMAL), (*CONTROLS, *MINIMAL_CONTROLS)])
+def test_without_a_share_neither_claim_has_a_value_and_the_section_shows_a_dash(kept: tuple[Kept, ...]) -> None:
+    cell = changed(*kept, matching_share=None, matching_low=None, matching_high=None)
+    for name in ("circuit_suffices", "minimal_circuit_suffices"):
+        found = judged(cell, name)
+        assert (found.verdict, found.value) == (NOT, None)
+        assert TOO_LITTLE in found.detail
+    heads = next(b for b in section(only(cell), {}).blocks if isinstance(b, Table))
+    assert [row[3].text for row in heads.rows if row[1].text in kept] == ["–" for k in HEADS[1:] if k in kept]
+    assert sufficiency(only(cell)) is not None
 
 
 def test_without_rows_neither_claim_has_a_value() -> None:

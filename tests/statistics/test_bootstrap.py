@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from pathsum.statistics.bootstrap import (
+    NO_INTERVAL,
     Interval,
     independent,
     mean_intervals,
     ratio_interval,
     resampled_means,
+    share_interval,
     standard_errors,
     widening,
 )
@@ -167,3 +169,13 @@ def test_a_ratio_has_the_error_of_its_denominator_and_none_where_both_move_toget
     assert alone.high - alone.low < 0.6 * whole.mean() * (found.high - found.low)
     exact = ratio_interval(whole / 2, whole, independent(whole), generator())
     assert (exact.low, exact.high) == pytest.approx((0.5, 0.5))
+
+
+def test_a_share_is_a_ratio_whose_whole_is_clearly_above_0() -> None:
+    whole, g = 2 + normal(generator(5), 41), generator()
+    mean_intervals(whole[None], independent(whole), g)
+    assert share_interval(whole / 2, whole, independent(whole), generator()) == ratio_interval(
+        whole / 2, whole, independent(whole), g
+    )
+    for other in (whole - whole.mean() + 0.1, -whole):
+        assert share_interval(whole, other, independent(whole), generator()) == NO_INTERVAL

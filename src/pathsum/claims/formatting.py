@@ -62,7 +62,9 @@ def span(values: Sequence[float | int], digits: int = 2) -> str:
 
 
 def interval(value: float | None, low: float | None, high: float | None, digits: int = 2) -> str:
-    """Format a number and the interval around it."""
+    """Format a number and the interval around it, or None as an en dash."""
+    if value is None:
+        return number(value)
     return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
 

@@ -12,6 +12,7 @@ MOST = 0.5  # least share of the prefix matching, and of the gain, that must rem
 CONTROLS = (Kept.NO_PREVIOUS, Kept.OTHERS)  # without previous-token heads
 MINIMAL_CONTROLS = (Kept.ANOTHER, Kept.NOTHING)
 NO_HEAD = "no induction head past the first layer"
+TOO_LITTLE = "too little matching"
 
 
 def rows(cell: Cell, *kept: Kept) -> list[SufficiencyRow]:
@@ -38,16 +39,23 @@ def _minimal_suffices(cell: Cell) -> Finding:
 
 def _judged(kept: list[SufficiencyRow], controls: list[SufficiencyRow]) -> Finding:
     """Judge by the share of prefix matching and, where it was measured, of the gain, against the control with the
-    highest upper end."""
+    highest upper end. No value if a share is missing, because the whole model matches too little."""
     if not kept or not controls:
         return Finding(None, False, NO_HEAD)
-    (ours,), other = kept, max(controls, key=lambda r: r.matching_high)
-    clear = ours.matching_low > other.matching_high
+    known = [
+        (r.matching_share, r.matching_low, r.matching_high)
+        for r in (*kept, *controls)
+        if r.matching_share is not None and r.matching_low is not None and r.matching_high is not None
+    ]
+    if len(known) < len(kept) + len(controls):
+        return Finding(None, False, TOO_LITTLE)
+    (share, low, high), (control, _, highest) = known[0], max(known[1:], key=lambda one: one[2])
+    (ours,), clear = kept, low > highest
     gains = ours.repeat_gain_nats is None or (ours.gain_share is not None and ours.gain_share >= MOST)
-    reasons = [f"best control {number(other.matching_share)}{'' if clear else ', not clearly lower'}"]
+    reasons = [f"best control {number(control)}{'' if clear else ', not clearly lower'}"]
     reasons += [] if gains else [f"gain {number(ours.gain_share)}"]
-    unsure = within(MOST, ours.matching_low, ours.matching_high) or within(MOST, ours.gain_low, ours.gain_high)
-    return Finding(ours.matching_share, ours.matching_share >= MOST and gains and clear, ", ".join(reasons), unsure)
+    unsure = within(MOST, low, high) or within(MOST, ours.gain_low, ours.gain_high)
+    return Finding(share, share >= MOST and gains and clear, ", ".join(reasons), unsure)
 
 
 _SAMPLE = samples.over(lambda cell: [r.windows for r in cell.rows(SufficiencyRow)], "windows of repeated random tokens")

@@ -57,8 +57,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     ``formation`` has a row for the first checkpoint and for each settled checkpoint (``TrainedModel.settled``),
     ``changes`` has a row for each quantity with a change point, and ``token_losses`` has a row for each settled
     checkpoint. The loss drops in the two rows around the onset are those of all held-out windows, in other rows and in
-    ``changes`` those of the first few (at most TEXT, 32). Needs at least one checkpoint. Missing quantities and errors
-    are those of ``measure``."""
+    ``changes`` those of the first few (at most TEXT, 32), where the one at ICL's positions is left out. Needs at least
+    one checkpoint. Missing quantities and errors are those of ``measure``."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept, around = sorted({0, *settled}), around_onset(log) if trained.onset else ()
     each, drops, single, few = [], [], [], len(data.windows[:TEXT])
@@ -86,7 +86,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 def drop_columns(losses: Float[Tensor, "batch pos"], data: EvalData) -> dict[str, Any]:
     """Return the fields of ``FormationRow`` on loss drops, from the ``losses`` on the first held-out windows."""
     documents = data.documents[: len(losses)]
-    icl = [drop for row in losses.tolist() if (drop := icl_loss_drop(row)) is not None]
+    every = losses if len(losses) == len(data.held_out) else losses[:0]  # on few windows, the text makes a drop
+    icl = [drop for row in every.tolist() if (drop := icl_loss_drop(row)) is not None]
     interval: Columns = NO_INTERVAL
     ours = loss_drops(losses) - data.bigram_drops[: len(losses)]
     if len(documents.unique()) > 1:

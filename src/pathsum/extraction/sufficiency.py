@@ -31,7 +31,7 @@ from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
 from pathsum.records.roles import HeadRoles
 from pathsum.records.sufficiency import FROZEN, HEADS, Kept, SufficiencyRow
-from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, share_interval
 
 WINDOWS, TEXT = 64, 64  # windows of repeated random tokens, and of text
 CHUNK = 16  # windows in memory at the same time; they are resampled from each other
@@ -59,7 +59,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     layer.
 
     ``WINDOWS`` (64) windows of repeated tokens are sampled for this record. Windows of text (up to ``TEXT``, 64) are
-    from documents that did not choose the heads."""
+    from documents that did not choose the heads. From each loss drop, that of the bigram model on the same windows is
+    subtracted."""
     best = HeadRoles.of(trained.log)
     if best.previous is None or not best.induction or not best.induction[0] or not (roles := Roles.of(trained)):
         return {"sufficiency": []}
@@ -75,7 +76,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     judged, drops = [trial for trial in tried if trial.kept in ON_TEXT], {}
     if len(text) >= FEWEST and len(documents.unique()) > 1:
         found = [on_text(Run(model, some[:, :-1]), some, circuit, judged) for some in _chunks(text)]
-        drops = {trial.kept: values for trial, values in zip(judged, torch.cat(found, 1), strict=True)}
+        beyond = torch.cat(found, 1) - data.bigram_drops[unseen][:TEXT]
+        drops = {trial.kept: values for trial, values in zip(judged, beyond, strict=True)}
     rows, repeats = [], independent(matching)
     for trial, match, gained in zip_longest(tried, matching, gains):
         drop = drops.get(trial.kept)
@@ -219,6 +221,6 @@ def _share(
     """Return the columns ``name``_share, _low and _high: the share ``part`` / ``whole`` with its interval. They are
     None without ``part``, and unless the interval of ``whole`` lies above 0."""
     found: Columns = NO_INTERVAL
-    if part is not None and whole is not None and mean_intervals(whole[None], documents, generator)[0].low > 0:
-        found = ratio_interval(part, whole, documents, generator)
+    if part is not None and whole is not None:
+        found = share_interval(part, whole, documents, generator)
     return {f"{name}_{end}": value for end, value in zip(("share", "low", "high"), found, strict=True)}

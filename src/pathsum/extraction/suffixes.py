@@ -34,7 +34,7 @@ from pathsum.records.suffixes import (
     SuffixMatchRow,
     SuffixPredictionRow,
 )
-from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, share_interval
 from pathsum.statistics.rotation import random_rotation
 
 SEQUENCES, POSITIONS = 64, 64  # intervals are then about ±0.07 of attention
@@ -203,7 +203,10 @@ def _cut_rows(
             advantages[name, method] = advantage
             means = mean_intervals(torch.stack([advantage, alone, gain]), independent(gain), generator)
             (rise,) = mean_intervals(cost[None], independent(cost), generator)
-            shares = (_share(part, of, generator) for part, of in zip((advantage, alone), whole, strict=True))
+            shares = (
+                share_interval(part, of, independent(of), generator)
+                for part, of in zip((advantage, alone), whole, strict=True)
+            )
             spared = NO_INTERVAL
             if name in CONTROLLED:
                 more = advantage - advantages[CONTROLLED[name], method]
@@ -229,10 +232,3 @@ def _columns(name: str, found: Columns) -> dict[str, Any]:
     """Name the value ``name`` and the ends of its interval as ``SuffixCutRow`` does."""
     ends = {"advantage": ""}.get(name, f"{name.removesuffix('_nats')}_")
     return dict(zip((name, f"{ends}low", f"{ends}high"), found, strict=True))
-
-
-def _share(part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator) -> Columns:
-    """Return ``part`` as a share of ``whole``, paired by sequence, with its interval; ``NO_INTERVAL`` unless the
-    interval of ``whole`` lies above 0."""
-    (interval,) = mean_intervals(whole[None], independent(whole), generator)
-    return ratio_interval(part, whole, independent(whole), generator) if interval.low > 0 else NO_INTERVAL

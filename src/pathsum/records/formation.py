@@ -25,7 +25,8 @@ class FormationRow:
     loss_drop_nats: float  # in-context loss drop of the model minus that of the bigram model on the same windows
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
-    icl_loss_drop_nats: float | None  # loss drop at ICL's positions (docs/framework.md §6.2); None for short windows
+    icl_loss_drop_nats: float | None  # at ICL's positions (docs/framework.md §6.2), with nothing subtracted; None for
+    # short windows, and where not all verdict windows are used
     loss_nats: float
     windows: int  # of the loss drops: all verdict windows at the evaluations ``around_onset``, fewer at others
 

@@ -48,14 +48,14 @@ class SufficiencyRow:
     layer: int  # of the induction head
     head: int
     prefix_matching: float  # of the induction head, 0..1
-    matching_share: float  # prefix_matching / that of the whole model
-    matching_low: float
-    matching_high: float
+    matching_share: float | None  # prefix_matching / that of the whole model; None unless its interval is above 0
+    matching_low: float | None
+    matching_high: float | None
     repeat_gain_nats: float | None  # loss on the first copy − loss on the second copy
     gain_share: float | None  # repeat_gain_nats / that of the whole model; None unless its interval is above 0
     gain_low: float | None
     gain_high: float | None
-    loss_drop_nats: float | None  # in-context loss drop on held-out text
+    loss_drop_nats: float | None  # in-context loss drop on held-out text, minus that of the bigram model
     loss_drop_share: float | None  # loss_drop_nats / that of the whole model; None unless its interval is above 0
     loss_drop_low: float | None
     loss_drop_high: float | None

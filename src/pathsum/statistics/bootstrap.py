@@ -60,6 +60,17 @@ def ratio_interval(
     return Interval(ratio.item(), *widened(ratio, drawn[0] / drawn[1], documents).tolist())
 
 
+def share_interval(
+    part: Float[Tensor, "batch"],
+    whole: Float[Tensor, "batch"],
+    documents: Int[Tensor, "batch"],
+    generator: torch.Generator,
+) -> Columns:
+    """Return ``ratio_interval``, or ``NO_INTERVAL`` unless the interval of the mean of ``whole`` lies above 0."""
+    (of,) = mean_intervals(whole[None], documents, generator)
+    return ratio_interval(part, whole, documents, generator) if of.low > 0 else NO_INTERVAL
+
+
 def widened(
     value: Float[Tensor, "*rows"], drawn: Float[Tensor, "*rows n"], documents: Int[Tensor, "batch"]
 ) -> Float[Tensor, "2 *rows"]:

@@ -59,13 +59,12 @@ def _table(cells: list[Cell]) -> Table:
         Column("loss drop lost (nats)", ("loss_drop_lost", "loss_drop_lost_low", "loss_drop_lost_high")),
         Column("share", lambda _, r: None if r.share is None else (r.share, r.share_low, r.share_high)),
         Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),
-        Column("share", lambda _, r: r.repeat_gain_lost / r.repeat_gain_nats if r.repeat_gain_nats > 0 else None),
         caption="How much in-context learning depends on the induction heads, at the last checkpoint. Each entry is "
-        "the fall of a measure when the heads are ablated, in nats per token and as a share of the whole model's "
-        "value. Measures: the in-context loss drop on held-out text (minus the bigram model's), and the second-copy "
-        "gain on repeated random tokens (loss on the first copy minus loss on the second). The last rows of each model "
-        "are the controls with the largest effect on the loss drop: of all sets of other heads and methods, and of all "
-        "random rotations. Intervals: 95 % bootstrap over documents.",
+        "the fall of a measure when the heads are ablated, in nats per token; that of the loss drop also as a share "
+        "of the whole model's. Measures: the in-context loss drop on held-out text (minus the bigram model's), and the "
+        "second-copy gain on repeated random tokens (loss on the first copy minus loss on the second). The last rows "
+        "of each model are the controls with the largest effect on the loss drop: of all sets of other heads and "
+        "methods, and of all random rotations. Intervals: 95 % bootstrap over documents.",
         csv="joint_ablation.csv",
     )
 

@@ -60,7 +60,8 @@ def section(results: Results, _: Figures) -> Section:
         Text("agrees", lambda _, __, ours: ours[1]),
         caption="Values of the papers or of public checkpoints, and ours (ranges over models, or counts). Agreement "
         "means the same kind of effect of similar size; it is not a statistical test. Parentheses give the source and, "
-        "where the papers measure something else, what is measured.",
+        "where the papers measure something else, what is measured. Loss drops are measured on all held-out windows. "
+        "As in ICL, nothing is subtracted from them.",
         source="references",
     )
     return Section(TITLE, (), (table,))

@@ -51,8 +51,8 @@ def _cells(results: Results) -> list[Cell]:
 
 
 def shares(cells: Sequence[Cell], *kept: Kept) -> list[float]:
-    """Return the shares of prefix matching that remain, one per row."""
-    return [r.matching_share for c in cells for r in rows(c, *kept)]
+    """Return the shares of prefix matching that remain, one per row that has one."""
+    return [r.matching_share for c in cells for r in rows(c, *kept) if r.matching_share is not None]
 
 
 def why_not_minimal(cells: Sequence[Cell]) -> str:
@@ -80,7 +80,7 @@ def _heads(cells: Sequence[Cell]) -> Table:
         caption="Share of the whole model's value that remains if only these first-layer heads and the induction heads "
         "are kept, with 95 % intervals. The first row of a model is the whole circuit. The rows without previous-token "
         "heads are its controls. A circuit of all first-layer heads of a model says little. The loss drop is measured "
-        "on text for the circuit and one control.",
+        "on text for the circuit and one control, minus that of the bigram model on the same windows.",
         csv="sufficiency.csv",
     )
 
@@ -122,7 +122,7 @@ def sufficiency(results: Results) -> Figure | None:
 
 
 def _panel(ax: Axes, data: pd.DataFrame, kept: Sequence[Kept]) -> None:
-    part = data[data["kept"].isin(kept)]
+    part = data[data["kept"].isin(kept)].dropna(subset="matching_share")
     colours = [symbols.layer_colour(2) if k in ASKED else symbols.FAINT for k in part["kept"]]
     ax.scatter(part["matching_share"], side_by_side(part["kept"], kept, 0.5), c=colours, s=34, alpha=0.7, linewidths=0)
     ax.axvline(MOST, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)

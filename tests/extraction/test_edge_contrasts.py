@@ -8,6 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from pathsum.claims.causal import CLAIMS
+from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.extraction import causal, key_edge
 from pathsum.extraction.edges import Edge, cut, second_copy
 from pathsum.extraction.inputs import TrainedModel, trace_trained
@@ -15,8 +17,9 @@ from pathsum.extraction.key_edge import judged_windows, rival_sets
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
-from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.ablations import OUTSIDE, AblationRow, EdgeContrastRow
 from tests.random_models import D_VOCAB, HOW, LOG, cell_of, evidence, random_model, seated
+from tests.report import synthetic
 
 PREVIOUS, TWIN, INDUCTION = 2, 0, 1
 
@@ -29,8 +32,13 @@ def trained(model: Transformer, previous: tuple[int, ...] = (PREVIOUS,), repeate
     return trace_trained(model, cell_of(model), [last], evidence(), how)
 
 
+def all_contrasts(shown: TrainedModel) -> list[EdgeContrastRow]:
+    return causal.tables(shown, evidence(), HOW)["edge_contrasts"]
+
+
 def contrasts(shown: TrainedModel) -> dict[str, EdgeContrastRow]:
-    return {row.method: row for row in causal.tables(shown, evidence(), HOW)["edge_contrasts"]}
+    """Return the contrasts with edges outside the circuit, by method."""
+    return {row.method: row for row in all_contrasts(shown) if row.rival == OUTSIDE}
 
 
 def known_rise(shown: TrainedModel) -> float:
@@ -60,6 +68,54 @@ def test_without_the_key_edge_the_loss_rises_as_computed_by_hand_and_without_riv
         assert row.rival_nats == pytest.approx(0, abs=1e-6)
         assert row.low > 0.2
         assert row.windows == 64
+
+
+def verdict(rows: list[EdgeContrastRow]) -> str:
+    """Return the verdict of ``induction_key_edge`` on a model with these contrasts."""
+    results = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
+    (cell,) = results.cells.values()
+    (claim,) = CLAIMS
+    return judge(claim, replace(results, cells={cell.name: cell.having(edge_contrasts=rows)})).verdict
+
+
+def through_queries_too() -> Transformer:
+    """Return a model whose late head compares the previous-token head's write at the query with that at the key.
+
+    So it attends to copies of the current token, and lowers their logit."""
+    model = seated(PREVIOUS, INDUCTION)
+    late = model.layers[1]
+    late.W_Q[INDUCTION] = late.W_K[INDUCTION] * late.W_Q[INDUCTION].abs().max() / late.W_K[INDUCTION].abs().max()
+    late.W_O[INDUCTION] *= -1  # type: ignore[index, operator]
+    return model
+
+
+def test_edges_of_the_same_heads_through_queries_and_values_are_rivals() -> None:
+    rows = all_contrasts(trained(seated(PREVIOUS, INDUCTION)))
+    assert [(r.method, r.rival) for r in rows] == [(m, k) for m in ("zero", "resample") for k in ("Q", "V", "outside")]
+    for row in rows[:2] + rows[3:5]:
+        assert row.rivals == f"L0H2 → L1H1 ({row.rival})"
+        assert row.rival_nats == pytest.approx(0, abs=1e-6)
+    assert verdict(rows) == REPRODUCED
+
+
+def test_a_head_that_reads_the_previous_token_head_equally_through_its_queries_does_not_pass() -> None:
+    """Guards against a control that excludes the same heads' other edges: then nothing tests that it is the keys."""
+    rows = {(r.method, r.rival): r for r in all_contrasts(trained(through_queries_too()))}
+    zero = rows["zero", "Q"]
+    assert zero.key_nats > 0.01
+    assert zero.difference_nats == pytest.approx(0, abs=1e-6)
+    outside = [r for r in rows.values() if r.rival == OUTSIDE]
+    assert len(outside) == 2
+    assert min(r.low for r in outside) > 0
+    assert verdict(outside) == REPRODUCED
+    assert verdict(list(rows.values())) == NOT
+
+
+def test_without_enough_edges_outside_the_circuit_the_same_heads_still_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_edge, "outside", lambda *_: {})
+    rows = all_contrasts(trained(seated(PREVIOUS, INDUCTION)))
+    assert [(r.method, r.rival) for r in rows] == [(m, k) for m in ("zero", "resample") for k in "QV"]
+    assert verdict(rows) == REPRODUCED
 
 
 def test_heads_that_share_a_job_are_cut_together() -> None:
@@ -94,7 +150,7 @@ def test_rivals_are_judged_on_other_windows_than_those_that_choose_them() -> Non
     assert not judged & {tuple(window) for window in shown.repeated_tokens.tolist()}
 
 
-def test_no_edge_among_heads_of_the_circuit_is_a_rival() -> None:
+def test_no_edge_among_heads_of_the_circuit_is_a_rival_outside_it() -> None:
     """Guards against a rival that belongs to the circuit: the K-edge of the head that attends two tokens back."""
     shown = trained(seated(PREVIOUS, INDUCTION))
     roles = Roles.of(shown)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.ablations import OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.balance import BalanceRow
 from pathsum.records.bigrams import BigramRow
@@ -271,7 +271,8 @@ def _edge_contrasts(n_layers: int, works: bool, rng: random.Random) -> list[Edge
     x, ours, rival = (1.9 if works else -1.9) + rng.uniform(0, 0.05), "L0H0 → L1H0 (K)", "L0H1 → L1H1 (Q)"
     three, none = (x, x - 0.2, x + 0.2), (0.0, -0.2, 0.2)
     methods = ("zero", "resample") if n_layers >= 2 else ()
-    return [EdgeContrastRow(m, ours, rival, *three, *none, *three, 64) for m in methods]
+    rivals = {OUTSIDE: rival} | {kind: f"L0H0 → L1H0 ({kind})" for kind in SAME_PAIRS}
+    return [EdgeContrastRow(m, kind, ours, r, *three, *none, *three, 64) for m in methods for kind, r in rivals.items()]
 
 
 def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[AblationRow]:

@@ -51,7 +51,7 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     unsure = dataclasses.replace(results, cells={cell.name: cell.having(edge_contrasts=close)})
     found = judge(key_edge, unsure)
     assert found.verdict == NOT
-    assert found.notes[cell.name].endswith("resample ablation 0.04 [−0.02, 0.09] (rivals: L0H1 → L1H1 (Q))")
+    assert found.notes[cell.name].endswith("resample ablation 0.04 [−0.02, 0.09] (rivals: L0H0 → L1H0 (V))")
     assert found.unsure == [cell.name]
 
 

@@ -1,5 +1,6 @@
-"""Compare the K-edges from previous-token heads to induction heads with as many edges outside the circuit
-(docs/framework.md §5.9).
+"""Compare the K-edges from previous-token heads to induction heads with as many other edges.
+
+See docs/framework.md §5.9.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathsum.extraction.edges import Edge, cut, second_copy
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
-from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.ablations import OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
 JUDGED, CHUNK = 64, 16  # windows that judge, and windows in memory at the same time
@@ -30,31 +31,38 @@ def contrasts(
 ) -> list[EdgeContrastRow]:
     """Cut the K-edges from all previous-token heads to all induction heads together, and their rivals, for each method.
 
-    Rivals are as many edges outside the circuit (``outside``). They are chosen by the rise of the second copy's loss on
-    ``selection``, the run on which ``ablations`` were measured, and judged on ``JUDGED`` (64) other windows, paired by
-    window. In nats per token, with 95 % bootstrap intervals. No rows without an evaluation or a second layer, or if
-    there are too few edges outside the circuit. See docs/framework.md §5.9."""
+    Rivals are the Q-edges of the same pairs of heads, their V-edges, and as many edges outside the circuit
+    (``outside``), if there are as many. The last are chosen by the rise of the second copy's loss on ``selection``, the
+    run on which ``ablations`` were measured. All are judged on ``JUDGED`` (64) other windows, paired by window. In nats
+    per token, with 95 % bootstrap intervals. No rows without an evaluation or a second layer. See docs/framework.md
+    §5.9."""
     roles, block = Roles.of(trained), trained.block
     if roles is None:
         return []
-    ours = tuple(Edge("K", early, late) for late in roles.inductions for early in roles.previous)
-    trials: list[tuple[str, Edges]] = []
+    pairs = [(early, late) for late in roles.inductions for early in roles.previous]
+    ours, *same = (tuple(Edge(kind, *pair) for pair in pairs) for kind in ("K", *SAME_PAIRS))
+    trials: dict[tuple[str, str], Edges] = {}
     for method in METHODS:
-        sets = rival_sets(outside(ablations, method, roles), len(ours))
-        if not sets:
-            return []
-        found = rises(selection, [(method, edges) for edges in sets], block).mean(-1)
-        trials += [(method, ours), (method, sets[int(found.argmax())])]
+        trials[method, "K"] = ours
+        trials |= {(method, kind): edges for kind, edges in zip(SAME_PAIRS, same, strict=True)}
+        if sets := rival_sets(outside(ablations, method, roles), len(ours)):
+            found = rises(selection, [(method, edges) for edges in sets], block).mean(-1)
+            trials[method, OUTSIDE] = sets[int(found.argmax())]
     windows = judged_windows(trained, data)
     parts = windows.tensor_split(len(windows) // min(CHUNK, len(trained.repeated_tokens)))
-    rise = torch.cat([rises(Run(trained.model, part), trials, block) for part in parts], -1)
+    cuts = [(method, edges) for (method, _), edges in trials.items()]
+    rise = torch.cat([rises(Run(trained.model, part), cuts, block) for part in parts], -1)
+    by_trial = dict(zip(trials, rise, strict=True))
     generator, rows = torch.Generator().manual_seed(_SEED), []
-    for i, method in enumerate(METHODS):
-        (_, rivals), (a, b) = trials[2 * i + 1], rise[2 * i : 2 * i + 2]
+    for (method, rival), rivals in trials.items():
+        if rival == "K":
+            continue
+        a, b = by_trial[method, "K"], by_trial[method, rival]
         key, other, difference = mean_intervals(torch.stack([a, b, a - b]), independent(a), generator)
         rows.append(
             EdgeContrastRow(
                 method=method,
+                rival=rival,
                 edges=", ".join(map(str, ours)),
                 rivals=", ".join(map(str, rivals)),
                 key_nats=key.mean,

@@ -4,6 +4,8 @@ from pathsum.records.registry import record
 
 METHODS = ("zero", "mean", "resample")  # what replaces a head's write
 CONTROL = "rotated"  # removes the head's write rotated at random: a write of the same size in random directions
+OUTSIDE = "outside"  # rivals of the K-edges of induction: the strongest set of as many edges outside the circuit
+SAME_PAIRS = ("Q", "V")  # rivals: the edges of this kind between the same pairs of heads
 
 
 @record(
@@ -37,19 +39,21 @@ class AblationRow:
 
 @record(
     "edge_contrasts",
-    "the K-edges of induction against as many edges outside the circuit",
+    "the K-edges of induction against as many other edges",
     "second-copy loss without the K-edges − second-copy loss without the rivals, paired by window",
     "extraction/key_edge.py",
 )
 class EdgeContrastRow:
     """The contrast of edges (docs/framework.md §5.9): the loss on the second copy without the K-edges from all
-    previous-token heads to the induction head, minus the loss without their rivals, as many edges outside the circuit.
+    previous-token heads to all induction heads, minus the loss without their rivals: as many edges outside the circuit,
+    or the Q-edges or V-edges of the same pairs of heads.
 
-    The rivals are chosen on other windows. Numbers are in nats per token; intervals are 95 % bootstrap over windows of
-    repeated random tokens.
+    The rivals outside the circuit are chosen on other windows. Numbers are in nats per token; intervals are
+    95 % bootstrap over windows of repeated random tokens.
     """
 
     method: str  # zero | resample
+    rival: str  # kind of the rivals: outside (the circuit), Q or V (of the same pairs of heads)
     edges: str  # the K-edges, cut together: "L0H0 → L1H1 (K), L0H2 → L1H1 (K)"
     rivals: str  # the other edges, cut together
     key_nats: float  # rise of the loss without the K-edges

@@ -81,12 +81,13 @@ def _partner(results: Results) -> str:
 
 
 def _key_edge(results: Results) -> str:
-    missed = [r for c in _with_head(results) for r in c.rows(EdgeContrastRow) if r.method == "resample" and r.low <= 0]
+    cells = _with_head(results)
+    missed = [rows[0].rivals for c in cells if (rows := [r for r in c.rows(EdgeContrastRow) if r.low <= 0])]
     if not missed:
         return ""
     return (
-        f"In {plural(len(missed), 'model')}, cutting as many edges outside the circuit raises the loss about as much, "
-        f"or more: {'; '.join(r.rivals for r in missed)}."
+        f"In {plural(len(missed), 'model')}, cutting as many other edges raises the loss about as much, or more: "
+        f"{'; '.join(missed)}."
     )
 
 

@@ -70,7 +70,8 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
         text += (
             f" In {len(edge.values) - len(edge.short)} of {plural(len(edge.values), 'model')}, cutting the key edges "
             "from all previous-token heads to all induction heads raises the loss on the second copy of random tokens "
-            "significantly more than cutting as many edges outside the circuit."
+            "significantly more than cutting as many edges outside the circuit, and than cutting the query edges or "
+            "the value edges of the same heads."
         )
     return text.strip()
 

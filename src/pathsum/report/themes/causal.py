@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pathsum.claims.causal import edge_label
+from pathsum.claims.causal import edge_label, least_contrast
 from pathsum.claims.formatting import head_label, interval, plural, signed, span
 from pathsum.figures.causal import ablations
 from pathsum.page.document import MODEL, Column, Section, Table, Text
@@ -45,23 +45,24 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _contrasts(cells: Sequence[Cell]) -> str:
-    """Compare the K-edges from previous-token heads to induction heads with as many edges outside the circuit."""
+    """Compare the K-edges from previous-token heads to induction heads with as many other edges."""
     found = [
-        f"{c.name}: {interval(r.difference_nats, r.low, r.high)} ({plural(len(r.edges.split(',')), 'edge')})"
+        f"{c.name}: {interval(r.difference_nats, r.low, r.high)} ({r.rival}, {plural(len(r.edges.split(',')), 'edge')})"
         for c in cells
-        for r in c.rows(EdgeContrastRow)
-        if r.method == "resample"
+        if (r := least_contrast(c))
     ]
     if not found:
         return ""
     windows = span([r.windows for c in cells for r in c.rows(EdgeContrastRow)], 0)
     return (
         "The K-edges from all previous-token heads to all induction heads are cut together. Their rivals are the "
-        "strongest set of as many edges outside the circuit. The circuit consists of the previous-token heads, the "
-        "heads that attend two tokens back, and the induction heads. The rivals are chosen on the windows of the table "
-        f"below and judged on {windows} other windows. The difference is the rise of the loss on the second copy "
+        "Q-edges of the same pairs of heads (Q), their V-edges (V), and the strongest set of as many edges outside the "
+        "circuit (outside), if there is one. The circuit consists of the previous-token heads, the heads that attend "
+        "two tokens back, and the induction heads. The set outside is chosen on the windows of the table below. All "
+        f"are judged on {windows} other windows. The difference is the rise of the loss on the second copy "
         "without the K-edges, minus the rise without the rivals (nats per token, resample ablation, paired by window). "
-        "A value above 0 means that the K-edges matter more. The CSV edge_contrasts names all edges. Differences: "
+        "A value above 0 means that the K-edges matter more. The CSV edge_contrasts names all edges. The smallest "
+        "difference of each model, with the rivals that give it: "
         f"{'; '.join(found)}."
     )
 

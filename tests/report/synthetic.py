@@ -380,14 +380,14 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
     rivals = {Condition.TWO_ONE: found, Condition.THREE_TWO: 0.0}
     controls = {control for some in CONTROLS_OF.values() for control in some}
 
-    def cut(name: Cut, method: str, left: float) -> SuffixCutRow:
+    def cut(name: Cut, method: str, left: float, rotation: int | None = None) -> SuffixCutRow:
         cost, share = 0.0 if name == Cut.NONE else 0.8 * works, (None,) * 3
         spared = (left - 0.02, left - 0.07, left + 0.03) if name in controls else (None,) * 3
         if found:
             share = (left / found, left / found - 0.1, left / found + 0.1)  # type: ignore[assignment]
         return SuffixCutRow(
-            name, "Q←L0H0", method, 1, 0, left, left - 0.05, left + 0.05, 0.6, 0.5, 0.7, 5 * left, 4 * left - 0.1,
-            6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12, *share, 1.0, 0.9, 1.1,
+            name, "Q←L0H0", method, rotation, 1, 0, left, left - 0.05, left + 0.05, 0.6, 0.5, 0.7, 5 * left,
+            4 * left - 0.1, 6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12, *share, 1.0, 0.9, 1.1,
             *spared,
         )  # fmt: skip
 
@@ -410,7 +410,12 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
         ],
         "suffix_cuts": [
             cut(Cut.NONE, "", found),
-            *(cut(name, m, min(x, found)) for name, x in without.items() for m in ("resample", "mean")),
+            *(
+                cut(name, m, min(x, found), i)
+                for name, x in without.items()
+                for m in ("resample", "mean")
+                for i in (range(4) if name in (Cut.QUERY_RANDOM, Cut.KEY_RANDOM) else [None])
+            ),
         ]
         if late
         else [],

@@ -39,7 +39,7 @@ def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effec
         "remain, and the loss" in edges
     )
     assert "Without the edges from as many other heads to the keys (control), 1.00 of the advantage" in edges
-    assert "are made in random directions, 1.00 of the advantage remain" in edges
+    assert "are made in random directions (four rotations), 1.00 of the advantage remain" in edges
     assert "raises the loss on the second copy by 0.80 nats per token" in others
 
 
@@ -80,6 +80,18 @@ def test_an_edge_whose_control_leaves_no_more_of_the_advantage_explains_nothing(
     assert found.verdict == NOT
     assert found.notes["L2H3S0"] == "a control may leave no more of the advantage"
     assert found.unsure == ["L2H3S0"]
+
+
+def test_one_of_four_rotations_that_leaves_no_more_is_enough_to_fail_and_is_the_one_drawn() -> None:
+    def worse(r: SuffixCutRow) -> SuffixCutRow:
+        last = (r.cut, r.method, r.rotation) == (Cut.KEY_RANDOM, "resample", 3)
+        return dataclasses.replace(r, advantage=0.01, low=-0.04, high=0.06, spared_low=-0.01) if last else r
+
+    cell = WORKS.having(suffix_cuts=[worse(r) for r in WORKS.rows(SuffixCutRow)])
+    assert verdicts(only(cell))["two_token_edges"] == NOT
+    figure = suffixes(only(cell))
+    assert figure is not None
+    assert figure.data[figure.data["cut"] == Cut.KEY_RANDOM]["advantage"].tolist() == [0.01]
 
 
 def test_a_model_without_enough_other_heads_is_judged_by_random_directions() -> None:

@@ -96,8 +96,8 @@ CLAIMS: tuple[Claim, ...] = (
         "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
         "resample ablation)",
         f"< {LEFT}, and less than without as many edges of heads outside the circuit (where there are as many) and "
-        "with the same changes in random directions (paired 95 % intervals above 0), while attention to a match of one "
-        f"token keeps more than {LEFT} of its value (lower end)",
+        "with the same changes in random directions, by each of four rotations (paired 95 % intervals above 0), while "
+        f"attention to a match of one token keeps more than {LEFT} of its value (lower end)",
         _two_layers(_by_these_edges),
         needs_induction_head=True,
         sample=samples.over(lambda cell: [r.sequences for r in cell.rows(SuffixCutRow)], "sequences of random tokens"),

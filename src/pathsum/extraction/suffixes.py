@@ -7,6 +7,7 @@ docs/framework.md §5.12.
 
 from __future__ import annotations
 
+import itertools
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ CONDITIONS: Mapping[Condition, tuple[str, str]] = {  # kinds of the longer and t
     Condition.PREVIOUS_ONLY: ("previous only", "none"),
 }
 METHODS = ("resample", "mean")
+ROTATIONS = 4  # controls in random directions; a single one may be unusual
 CONTROLLED = {control: of for of, controls in CONTROLS_OF.items() for control in controls}
 _SEED, _CHOICE = 2025, 2026  # of the sequences that judge, and of those that choose controls
 
@@ -186,13 +188,14 @@ def _cut_rows(
 ) -> list[SuffixCutRow]:
     late, copies = roles.induction, Run(trained.model, trained.repeated_tokens[:COPIES])
     rivals, single = shown[Condition.TWO_ONE], shown[Condition.ONE]
-    rotation = random_rotation(copies.streams[0].shape[-1], generator).to(copies.streams[0])
+    d_model = copies.streams[0].shape[-1]
+    rotations = [random_rotation(d_model, generator).to(copies.streams[0]) for _ in range(ROTATIONS)]
     uncut, rows = second_copy(copies, trained.block), []
     advantages: dict[tuple[Cut, str], Tensor] = {}
     whole: tuple[Tensor, Tensor] | None = None  # advantage and attention without ablation
     for name, edges in sets.items():
-        turned = rotation if name in (Cut.QUERY_RANDOM, Cut.KEY_RANDOM) else None
-        for method in METHODS if edges else ("",):
+        turns: Sequence[Tensor | None] = rotations if name in (Cut.QUERY_RANDOM, Cut.KEY_RANDOM) else [None]
+        for method, (i, turned) in itertools.product(METHODS if edges else ("",), enumerate(turns)):
             both, one, again = (cut(run, edges, method, turned) for run in (rivals.clean, single.clean, copies))
             advantage, gain = (
                 pair[:, 0] - pair[:, 1]
@@ -218,6 +221,7 @@ def _cut_rows(
                     cut=name,
                     edges=" ".join(f"{kind}←{path_name((early,))}" for kind, early, _ in edges),
                     method=method,
+                    rotation=None if turned is None else i,
                     layer=late[0],
                     head=late[1],
                     sequences=len(advantage),

@@ -31,7 +31,7 @@ class Cut(StrEnum):
     PREVIOUS_KEYS = "previous token → keys"
     QUERY_OTHERS = "control: other heads → queries"  # as many edges as QUERY_EDGE, from heads outside the circuit
     KEY_OTHERS = "control: other heads → keys"  # as many edges as KEY_EDGE
-    QUERY_RANDOM = "control: random directions → queries"  # QUERY_EDGE, with the change of the writes rotated
+    QUERY_RANDOM = "control: random directions → queries"  # QUERY_EDGE, change of the writes rotated at random
     KEY_RANDOM = "control: random directions → keys"
 
 
@@ -103,6 +103,7 @@ class SuffixCutRow:
     cut: str  # a ``Cut``
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"
     method: str  # replacement of the early head's write: resample (the write in another window) | mean; "" for "none"
+    rotation: int | None  # number of the random rotation of the change; None if it is not rotated
     layer: int  # of the induction head
     head: int
     advantage: float  # attention to the follower of a two-token match − attention to that of a one-token match

@@ -107,7 +107,8 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         "over models and methods: the share of the advantage that remains, the share that remains of the attention to "
         "the follower of a match of one token (in sequences without another match), and the rise of the loss on the "
         f"second copy of repeated random tokens. {' '.join(text)} If the same changes of previous-token heads and of "
-        f"heads that attend two tokens back are made in random directions, {span(random)} of the advantage remain.",
+        f"heads that attend two tokens back are made in random directions (four rotations), {span(random)} of the "
+        "advantage remain.",
         "In one-token matching, the queries of the induction head read no earlier head, and its keys read only "
         "previous-token heads. Ablation of all other edges into its queries and keys, including those of two-token "
         f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (range over all models, "
@@ -217,7 +218,8 @@ def suffixes(results: Results) -> Figure | None:
         "model. Right: the advantage (attention after the longer match minus attention after the shorter one), in the "
         "whole model (“none”) and with edges into the head resampled; “all but current × previous”: all edges but "
         "those of one-token matching; “control”: as many edges of other heads; “random”: the changes of the first two "
-        f"sets in random directions. Bars: 95 % bootstrap intervals over {sequences} sequences."
+        "sets in random directions (of four rotations, the one that leaves least). Bars: "
+        f" 95 % bootstrap intervals over {sequences} sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (15.0, 4.0), paint)
 
@@ -225,7 +227,9 @@ def suffixes(results: Results) -> Figure | None:
 def _lines(cell: Cell) -> list[tuple[object, ...]]:
     n_heads = cell.summary.n_heads
     clean = [r for name in (Condition.TWO_ONE, Condition.THREE_TWO) if (r := of_induction_head(cell, name)) is not None]
-    cuts = [r for r in cell.rows(SuffixCutRow) if r.method in ("", "resample") and r.cut in SHOWN]
+    rows = [r for r in cell.rows(SuffixCutRow) if r.method in ("", "resample") and r.cut in SHOWN]
+    rows.sort(key=lambda r: r.advantage, reverse=True)
+    cuts = {r.cut: r for r in rows}.values()  # of several rotations, the one that leaves least
     return [
         *((cell.name, n_heads, r.condition, "", r.longer, r.shorter, r.advantage, r.low, r.high) for r in clean),
         *((cell.name, n_heads, "", r.cut, None, None, r.advantage, r.low, r.high) for r in cuts),

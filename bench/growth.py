@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from bench.contenders import ours
 from bench.measuring import alone, peak_mb, seconds
@@ -112,6 +113,7 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
     text = zipf(40 * shape.n_ctx, shape.d_vocab)
     text[:: shape.n_ctx] = BOS  # one document per window: intervals resample documents
     data = eval_data(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
+    data = replace(data, bigram_losses=torch.zeros(data.held_out[:, 1:].shape, dtype=torch.float64))  # of no model
     windows = Windows(text, shape.n_ctx)
     with redirect_stderr(io.StringIO()):
         train(cell, shape.d_vocab, data.tokenizer_hash, (windows, windows), run, lambda _: None, "growth")

@@ -330,7 +330,8 @@ def _how_induction_works(
     trials = (("induction", METHODS, much), ("induction", ("rotated",), little))
     tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", METHODS, little)) for m in ms]
     kept = {Kept.MODEL: 1.0, Kept.CIRCUIT: 2 * much, Kept.PREFERENCE: 2 * much, Kept.KEYS: much, Kept.MINIMAL: 2 * much}
-    circuit = [left(k, "" if k is Kept.NOTHING else "L0H0", kept.get(k, 0.02)) for k in Kept]
+    names = {Kept.NOTHING: "", Kept.ANOTHER: "L0H1"}
+    circuit = [left(k, names.get(k, "L0H0"), kept.get(k, 0.02)) for k in Kept]
     return {
         "joint_ablation": [lost(at, *trial) for at in log[4:] for trial in tried if two],
         "sufficiency": circuit if two else [],

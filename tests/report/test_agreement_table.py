@@ -139,14 +139,16 @@ def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_signi
     assert len(planted) == 1
     e = planted[0]
     assert dataclasses.replace(e, varying=0.0).above
-    for varying, size, q, composes in (
-        (0.0, 1.0, 0.01, False),
-        (1.01, 0.55, 0.01, True),
-        (1.01, 0.54, 0.01, False),
-        (0.99, 2.0, 0.01, False),
-        (1.01, 0.6, 0.1, False),
+    for kind, varying, size, q, composes in (
+        ("V", 0.0, 1.0, 0.01, False),
+        ("V", 1.01, 0.55, 0.01, True),
+        ("V", 1.01, 0.54, 0.01, False),
+        ("V", 0.99, 2.0, 0.01, False),
+        ("V", 1.01, 0.6, 0.1, False),
+        ("K", 1.31, 0.43, 0.01, True),
+        ("K", 1.29, 0.6, 0.01, False),
     ):
-        changed = dataclasses.replace(e, varying=varying * e.chance, size=size, varying_q_value=q)
+        changed = dataclasses.replace(e, kind=kind, varying=varying * e.chance, size=size, varying_q_value=q)
         assert changed.composes == composes
 
 

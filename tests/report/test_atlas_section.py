@@ -52,7 +52,7 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
         replace(t, confirmed=b, tested=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
-    assert "frequent enough, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
+    assert "frequent enough, they confirm 180 of 600 (0.30 [0.00, 0.75], interval over heads)" in text
     assert ", 0.40 for all candidates, and 0.016 for triples sampled from the text" in text
     assert "whatever the heads do there (n = 250). Of all candidates, passing or not, a share of 0.30 copies." in text
 

@@ -236,7 +236,7 @@ def prose(path: Path) -> None:
     """Write two thousand short documents."""
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghij", k=5)) for _ in range(80)]
-    path.write_text("\n\n".join(" ".join(rng.choices(words, k=100)) for _ in range(2000)))
+    path.write_text("\n\n".join(" ".join(rng.choices(words, k=400)) for _ in range(2000)))
 
 
 def test_a_text_gives_a_row_and_a_second_run_makes_nothing_again(

@@ -65,7 +65,7 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         "onsets": f"{sum(s.onset_tokens is not None for s in two)} of {len(two)}",
         **counts,
     }
-    judged = {}
+    judged: dict[str, str] = {}
     for c in claims:
         passing = f"{len(c.values) - len(c.short)} of {len(c.values)}"
         judged |= {c.id: c.verdict, f"{c.id}_median": _exact(c.value), f"{c.id}_passing": passing}

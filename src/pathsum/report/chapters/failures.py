@@ -14,7 +14,6 @@ from pathsum.page.document import ClaimCard, Section, Table, Text
 from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
-from pathsum.records.sufficiency import SufficiencyRow
 from pathsum.records.suffixes import CONTROLS_OF, SuffixCutRow
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.themes import one_layer, sufficiency
@@ -125,7 +124,7 @@ def _coincides(results: Results) -> str:
 
 
 def _minimal(results: Results) -> str:
-    cells = [c for c in _with_head(results) if c.rows(SufficiencyRow)]
+    cells = sufficiency.measured(results)
     return sufficiency.why_not_minimal(cells) if cells else ""
 
 

@@ -25,15 +25,16 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
     cells = results.with_layers(2)
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model.",))
+    matching = [c for c in cells if c.has_induction_head()]
     blocks = drawn(figures, "mechanism_two", "suffixes")
     more = (two_layers.TITLE, behaviour.TITLE, causal.TITLE, sufficiency.TITLE, content.TITLE, suffixes.TITLE)
     return Section.of(
         TITLE,
         (
             _mechanism(cells),
-            _evidence(cells, claims["induction_key_edge"]),
-            _alone(cells, claims["circuit_suffices"]),
-            _surprise(cells, claims["two_token_edges"]),
+            _evidence(matching, claims["induction_key_edge"]),
+            _alone(matching, claims["circuit_suffices"]),
+            _surprise(matching, claims["two_token_edges"]),
         ),
         blocks,
         more,
@@ -57,7 +58,6 @@ def _mechanism(cells: Sequence[Cell]) -> str:
 
 
 def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
-    cells = [c for c in cells if c.has_induction_head()]
     shares = [s for c in cells if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     text = ""
     if shares:
@@ -100,7 +100,7 @@ def _alone(cells: Sequence[Cell], circuit: ClaimResult) -> str:
 
 
 def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
-    rows = [r for c in cells if c.has_induction_head() and (r := matches_of(c, Condition.TWO_ONE)) is not None]
+    rows = [r for c in cells if (r := matches_of(c, Condition.TWO_ONE)) is not None]
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
@@ -115,7 +115,6 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 
 
 def _control(cells: Sequence[Cell]) -> str:
-    cells = [c for c in cells if c.has_induction_head()]
     heads, random = (
         [known for c in cells if (known := [r.left for cut in cuts for r in ablated(c, cut) if r.left is not None])]
         for cuts in zip(*CONTROLS_OF.values(), strict=True)

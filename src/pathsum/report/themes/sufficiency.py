@@ -39,14 +39,15 @@ METHOD = (
 
 def section(results: Results, figures: Figures) -> Section:
     """Show the share of induction that remains if everything except the circuit is resampled."""
-    cells = _cells(results)
+    cells = measured(results)
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head after the first layer.",))
     blocks: tuple[Block, ...] = (*drawn(figures, "sufficiency"), _heads(cells), _paths(cells))
     return Section(TITLE, (*METHOD, why_not_minimal(cells)), blocks)
 
 
-def _cells(results: Results) -> list[Cell]:
+def measured(results: Results) -> list[Cell]:
+    """Return the two-layer models with an induction head and rows of the record."""
     return [c for c in results.with_layers(2) if c.has_induction_head() and c.rows(SufficiencyRow)]
 
 
@@ -102,7 +103,7 @@ def _paths(cells: Sequence[Cell]) -> Table:
 def sufficiency(results: Results) -> Figure | None:
     """Draw the share of prefix matching that remains with each set of heads and of paths, with a point per model. None
     without an induction head."""
-    cells = _cells(results)
+    cells = measured(results)
     if not cells:
         return None
     data = stacked(cells, SufficiencyRow)

@@ -81,6 +81,7 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class or base class, then by
         "lr_embedding": RATE,
         "lr_unembedding": RATE,
         "lr_positions": RATE,
+        "lr_later_positions": RATE,
         "momentum": Bound(0, 0.99999),
         "betas": Bound(0, 0.99999),
         "decay_attention": Bound(0, 100),

@@ -175,7 +175,8 @@ class TrainConfig(Frozen):
     lr_attention: float  # Muon or AdamW (``optimizer``), on W_Q, W_K, W_V and W_O
     lr_embedding: float  # AdamW, on W_E
     lr_unembedding: float  # AdamW, on W_U
-    lr_positions: float  # AdamW, on relative position biases and key smearing
+    lr_positions: float  # AdamW, on relative position biases and key smearing of the first layer
+    lr_later_positions: float  # AdamW, on those of all later layers
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
     momentum: float  # of Muon
     betas: tuple[float, float]  # of AdamW

@@ -481,6 +481,7 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
 
 
 WITH_MUON = "only models that are trained with Muon read it"
+OF_LATER = "only models of several layers with relative positions or smeared keys read it"
 WITH_POSITIONS = "only models with relative positions or smeared keys read it"
 WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
 
@@ -518,6 +519,10 @@ WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
         (
             "++sweep.overrides.L1H4S2.train.curriculum_share=0.1",
             [f"sweep.overrides.L1H4S2.train.curriculum_share: {WITH_CURRICULUM}"],
+        ),
+        (
+            "++sweep.overrides.L1H4S2.train.lr_later_positions=0.1",
+            [f"sweep.overrides.L1H4S2.train.lr_later_positions: {OF_LATER}"],
         ),
         (
             "tracking=none tracking.project=mine tracking.entity=me",

@@ -31,6 +31,7 @@ TRAIN = TrainConfig(
     lr_embedding=0.01,
     lr_unembedding=0.01,
     lr_positions=0.03,
+    lr_later_positions=0.03,
     optimizer="muon",
     momentum=0.95,
     betas=(0.9, 0.95),

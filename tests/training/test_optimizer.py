@@ -85,12 +85,15 @@ def test_every_parameter_is_in_exactly_one_group(optimizer: str, n_layers: int) 
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())
 
 
-def test_layers_share_their_rates_and_embedding_unembedding_and_positions_have_their_own() -> None:
-    model = Transformer(MODEL, 17, torch.Generator())
-    config = TrainConfig(**{**TRAIN.model_dump(), "lr_embedding": 0.1, "lr_unembedding": 0.02, "lr_positions": 0.3})
+def test_positions_of_later_layers_embedding_and_unembedding_have_rates_of_their_own() -> None:
+    shape = ModelConfig(**{**MODEL.model_dump(), "n_layers": 3, "smeared_keys": True})
+    model = Transformer(shape, 17, torch.Generator())
+    own = {"lr_embedding": 0.1, "lr_unembedding": 0.02, "lr_positions": 0.3, "lr_later_positions": 0.004}
+    config = TrainConfig(**{**TRAIN.model_dump(), **own})
     rates = {id(p): g["lr"] for o in optimizers(model, config) for g in o.param_groups for p in g["params"]}
-    assert [rates[id(layer.bias)] for layer in model.layers] == [0.3, 0.3]
-    assert [rates[id(layer.W_O)] for layer in model.layers] == [config.lr_attention] * 2
+    assert [rates[id(layer.bias)] for layer in model.layers] == [0.3, 0.004, 0.004]
+    assert [rates[id(layer.smear)] for layer in model.layers] == [0.3, 0.004, 0.004]
+    assert [rates[id(layer.W_O)] for layer in model.layers] == [config.lr_attention] * 3
     assert (rates[id(model.W_E)], rates[id(model.W_U)]) == (0.1, 0.02)
 
 

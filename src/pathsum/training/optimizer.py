@@ -89,14 +89,16 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     """
     attention: list[Tensor] = []
     positions: list[Tensor] = []
+    later: list[Tensor] = []
     for name, p in model.layers.named_parameters():
-        (attention if ".W_" in name else positions).append(p)
+        (attention if ".W_" in name else positions if name.startswith("0.") else later).append(p)
     groups: list[dict[str, Any]] = [
         {"params": [model.W_E], "lr": config.lr_embedding},
         {"params": [model.W_U], "lr": config.lr_unembedding},
     ]
-    if positions:
-        groups.append({"params": positions, "lr": config.lr_positions, "weight_decay": 0.0})
+    for group, lr in ((positions, config.lr_positions), (later, config.lr_later_positions)):
+        if group:
+            groups.append({"params": group, "lr": lr, "weight_decay": 0.0})
     opts: list[Optimizer] = []
     if attention and config.optimizer == "muon":
         opts.append(Muon(attention, config.lr_attention, config.momentum, config.decay_attention))
@@ -105,10 +107,10 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     on_gpu = model.W_E.device.type == "cuda"
     decay = config.decay_embedding
     opts.append(AdamW(groups, betas=config.betas, eps=1e-10, weight_decay=decay, fused=True, capturable=on_gpu))
-    for group in (g for o in opts for g in o.param_groups):
-        group["peak_lr"] = group["lr"]
+    for each in (g for o in opts for g in o.param_groups):
+        each["peak_lr"] = each["lr"]
         if on_gpu:
-            group["lr"] = torch.tensor(group["lr"], device=model.W_E.device)
+            each["lr"] = torch.tensor(each["lr"], device=model.W_E.device)
     return opts
 
 

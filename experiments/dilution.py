@@ -5,8 +5,9 @@ corpus (source code) and of another text. The saving of a mixture is the loss re
 ideal induction head could reach on it (experiments/repetition.py). A straight line is fitted to log tokens at the phase
 change against log saving. It predicts the tokens for the other text alone, with the 95 % interval of one further model.
 This assumes that equal savings in both texts have equal effects. The prediction is tested on models that are not part
-of the fit. They train on the other text alone, or on its most repetitive windows (data/curriculum.py), whose saving is
-larger. If a model has no phase change within the time limit, its tokens seen are a lower bound. Writes dilution.json.
+of the fit. They train on the other text alone, or on its most repetitive windows (experiments/selected.py), whose
+saving is larger. If a model has no phase change within the time limit, its tokens seen are a lower bound. Writes
+dilution.json.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from bench.measuring import THREADS
 from experiments.fits import predicted
 from experiments.repetition import induction_saving
 from experiments.runs import Text, default_cell, save, suite, until_changed
+from experiments.selected import most_repetitive
 from pathsum.config import Corpus, TokenizerConfig, load
 from pathsum.corpora.corpus import documents, load_corpus, split
 from pathsum.corpora.text_files import TextCorpus
-from pathsum.data.curriculum import most_repetitive
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import read_tokens, write_tokens
 from pathsum.data.windows import Windows

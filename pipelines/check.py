@@ -298,8 +298,13 @@ OF_ATTENTION = (
 )
 OF_TRAINING = (
     *("train.batch", "train.optimizer", "train.momentum", "train.betas", "train.lr_attention", "train.lr_embedding"),
-    *("train.lr_unembedding", "train.lr_positions", "train.lr_later_positions"),
-    *("train.decay_attention", "train.decay_embedding"),
+    *(
+        "train.lr_unembedding",
+        "train.lr_positions",
+        "train.lr_later_positions",
+        "train.decay_attention",
+        "train.decay_embedding",
+    ),
     *("train.warmup_steps", "train.decay_share", "train.shuffled"),
 )
 READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ...] = (
@@ -325,13 +330,13 @@ READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ..
         "only models of several layers with relative positions or smeared keys read it",
     ),
     (
-        ("train.curriculum_share",),
-        lambda cell: cell["train"]["curriculum_tokens"] > 0,
-        "only models with train.curriculum_tokens above 0 read it",
+        ("train.repeat_tokens",),
+        lambda cell: cell["train"]["repeat_weight"] > 1,
+        "only models with train.repeat_weight above 1 read it",
     ),
 )
 USUAL: dict[str, dict[str, Any]] = {  # what conf/ gives, or None: of any other value, a line if no model reads it
-    "train": {"momentum": None, "lr_positions": 0.3, "lr_later_positions": 0.3, "curriculum_share": 0.05},
+    "train": {"momentum": None, "lr_positions": 0.3, "lr_later_positions": 0.3, "repeat_tokens": 0},
     "tracking": {"project": "pathsum", "group": "default", "entity": ""},
 }
 

@@ -127,7 +127,7 @@ def test_a_single_layer_of_a_synthetic_model_has_one_head() -> None:
 
 @pytest.mark.parametrize(("section", "name", "given"), [
     ("train", "device", "cuda"), ("train", "autocast", True), ("train", "shuffled", True),
-    ("train", "curriculum_share", 0.5), ("train", "eval_windows", 32), ("train", "resume_every_seconds", 1.0),
+    ("train", "repeat_weight", 3.0), ("train", "eval_windows", 32), ("train", "resume_every_seconds", 1.0),
     ("corpus", "seed", 5), ("corpus", "validation_share", 0.5),
 ])  # fmt: skip
 def test_what_synthetic_models_do_not_read_is_refused(section: str, name: str, given: object) -> None:
@@ -136,14 +136,13 @@ def test_what_synthetic_models_do_not_read_is_refused(section: str, name: str, g
     assert f"synthetic models do not read it: expected {section}.{name}=" in said
 
 
-@pytest.mark.parametrize("name", ["tokens", "curriculum_tokens"])
-def test_training_has_whole_steps(name: str) -> None:
+def test_training_has_whole_steps() -> None:
     step = TRAIN.batch * MODEL["n_ctx"]
     train = {**TRAIN.model_dump(), "autocast": False}
     for given in (0, step):
-        assert load(CellConfig, {"seed": 0, "model": MODEL, "train": {**train, name: given}}, "cell")
-    said = refusal({"seed": 0, "model": MODEL, "train": {**train, name: step - 1}}, CellConfig)
-    assert f"expected train.{name} of 0 or at least train.batch · model.n_ctx = {step:,}, got {step - 1:,}" in said
+        assert load(CellConfig, {"seed": 0, "model": MODEL, "train": {**train, "tokens": given}}, "cell")
+    said = refusal({"seed": 0, "model": MODEL, "train": {**train, "tokens": step - 1}}, CellConfig)
+    assert f"expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}, got {step - 1:,}" in said
 
 
 def test_a_vocabulary_needs_two_bytes_of_text_for_each_merge() -> None:
@@ -209,11 +208,10 @@ def test_a_name_in_an_address_of_wandb_has_no_separator(key: str) -> None:
     assert f"model.{key}: expected at most 128 characters and none of" in said
 
 
-def test_a_curriculum_is_a_part_of_training_and_of_the_windows() -> None:
-    train = TRAIN.model_dump()
-    assert load(TrainConfig, {**train, "curriculum_tokens": train["tokens"]}, "train").curriculum_tokens == TRAIN.tokens
-    with pytest.raises(ConfigError, match=r"expected curriculum_tokens of at most tokens = 1560, got 1561"):
-        load(TrainConfig, {**train, "curriculum_tokens": 1561}, "train")
-    for share in (0, 1):
-        with pytest.raises(ConfigError, match="curriculum_share"):
-            load(TrainConfig, {**train, "curriculum_share": share}, "train")
+def test_the_weight_of_repeats_falls_to_1_within_training() -> None:
+    led = {**TRAIN.model_dump(), "repeat_weight": 3}
+    assert load(TrainConfig, {**led, "repeat_tokens": TRAIN.tokens}, "train").repeat_tokens == TRAIN.tokens
+    with pytest.raises(ConfigError, match=r"expected repeat_tokens of at most tokens = 1560, got 1561"):
+        load(TrainConfig, {**led, "repeat_tokens": 1561}, "train")
+    with pytest.raises(ConfigError, match="repeat_weight"):
+        load(TrainConfig, {**led, "repeat_weight": 0.5}, "train")

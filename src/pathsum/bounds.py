@@ -74,8 +74,8 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class or base class, then by
     },
     "TrainConfig": {
         "tokens": Bound(0, 10**13, "tokens"),
-        "curriculum_tokens": Bound(0, 10**13, "tokens"),
-        "curriculum_share": Bound(1e-6, 0.999),
+        "repeat_weight": Bound(1, 1000),
+        "repeat_tokens": Bound(0, 10**13, "tokens"),
         "batch": Bound(1, 65_536, "windows"),
         "lr_attention": RATE,
         "lr_embedding": RATE,

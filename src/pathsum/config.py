@@ -168,8 +168,8 @@ class TrainConfig(Frozen):
     """The training recipe."""
 
     tokens: int  # tokens seen in the whole training, rounded up to whole steps; 0 keeps the initial weights
-    curriculum_tokens: int  # tokens of the curriculum, with which training begins; part of ``tokens``
-    curriculum_share: float  # share of all windows that the curriculum uses
+    repeat_weight: float  # at first, weight in the loss of tokens that complete a pair seen before in the window
+    repeat_tokens: int  # tokens seen until that weight is 1: held for a half of them, then linear; 0 = held to the end
     shuffled: Flag  # control: put the tokens of each training window in random order
     batch: int  # windows per step
     lr_attention: float  # Muon or AdamW (``optimizer``), on W_Q, W_K, W_V and W_O
@@ -202,24 +202,23 @@ class TrainConfig(Frozen):
         return wanted
 
     @model_validator(mode="after")
-    def _curriculum_fits(self) -> TrainConfig:
-        if self.curriculum_tokens > self.tokens:
+    def _weight_falls_in_training(self) -> TrainConfig:
+        if self.repeat_weight > 1 and self.repeat_tokens > self.tokens:
             raise ValueError(
-                "a curriculum is the first part of training: expected curriculum_tokens of at most "
-                f"tokens = {self.tokens}, got {self.curriculum_tokens}"
+                "the weight of repeats falls to 1 within training: expected repeat_tokens of at most "
+                f"tokens = {self.tokens}, got {self.repeat_tokens}"
             )
         return self
 
 
 def _whole_steps(train: TrainConfig, model: ModelConfig) -> None:
-    """Raise ValueError if training, or its curriculum, is shorter than one step. 0 tokens are allowed."""
+    """Raise ValueError if training is shorter than one step. 0 tokens are allowed."""
     step = train.batch * model.n_ctx
-    for name in ("tokens", "curriculum_tokens"):
-        if 0 < (given := getattr(train, name)) < step:
-            raise ValueError(
-                f"training has whole steps: expected train.{name} of 0 or at least train.batch · model.n_ctx = "
-                f"{step:,}, got {given:,}; raise train.{name} or lower train.batch"
-            )
+    if 0 < train.tokens < step:
+        raise ValueError(
+            f"training has whole steps: expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}, "
+            f"got {train.tokens:,}; raise train.tokens or lower train.batch"
+        )
 
 
 class CellConfig(Frozen):
@@ -247,8 +246,8 @@ UNREAD: dict[str, dict[str, object]] = {  # synthetic models do not read these, 
         "device": "cpu",
         "autocast": False,
         "shuffled": False,
-        "curriculum_tokens": 0,
-        "curriculum_share": 0.05,
+        "repeat_weight": 1.0,
+        "repeat_tokens": 0,
         "eval_windows": 64,
         "resume_every_seconds": 20.0,
     },

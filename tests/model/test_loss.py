@@ -44,6 +44,20 @@ def test_it_is_as_exact_as_the_products(autocast: bool) -> None:
         assert (a - e).norm() <= 1.5 * (b - e).norm() + 1e-6 * e.norm()
 
 
+def test_weights_multiply_the_losses_and_their_gradients() -> None:
+    g = torch.Generator().manual_seed(3)
+    x = torch.randn(BATCH, POS, D_MODEL, generator=g, dtype=torch.float64, requires_grad=True)
+    W_U = torch.randn(VOCAB, D_MODEL, generator=g, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(VOCAB, (BATCH, POS), generator=g)
+    weights = torch.rand(BATCH, POS, generator=g, dtype=torch.float64)
+    each = F.cross_entropy(F.linear(x, W_U).flatten(0, 1), targets.flatten(), reduction="none")
+    exact = (each * weights.flatten()).mean()
+    ours = next_token_loss(x, W_U, targets, weights)
+    torch.testing.assert_close(ours, exact, rtol=1e-12, atol=0)
+    for mine, theirs in zip(torch.autograd.grad(ours, (x, W_U)), torch.autograd.grad(exact, (x, W_U)), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-14)
+
+
 def test_a_hopeless_prediction_costs_what_it_should() -> None:
     """No underflow, although e^−200 is 0 in float32."""
     x, W_U = torch.tensor([[[1.0]]]), torch.tensor([[200.0], [0.0]])

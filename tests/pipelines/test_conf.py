@@ -483,7 +483,7 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
 WITH_MUON = "only models that are trained with Muon read it"
 OF_LATER = "only models of several layers with relative positions or smeared keys read it"
 WITH_POSITIONS = "only models with relative positions or smeared keys read it"
-WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
+WITH_WEIGHT = "only models with train.repeat_weight above 1 read it"
 
 
 @pytest.mark.parametrize(
@@ -514,11 +514,11 @@ WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
             "++calibrate.synthetic_models.untrained.train.batch=2",
             ["calibrate.synthetic_models.untrained.train.batch: untrained models do not read it"],
         ),
-        ("train.curriculum_share=0.1", [f"train.curriculum_share = 0.1: {WITH_CURRICULUM}"]),
-        ("train.curriculum_share=0.1 train.curriculum_tokens=40960", []),
+        ("train.repeat_tokens=40960", [f"train.repeat_tokens = 40960: {WITH_WEIGHT}"]),
+        ("train.repeat_tokens=40960 train.repeat_weight=3", []),
         (
-            "++sweep.overrides.L1H4S2.train.curriculum_share=0.1",
-            [f"sweep.overrides.L1H4S2.train.curriculum_share: {WITH_CURRICULUM}"],
+            "++sweep.overrides.L1H4S2.train.repeat_tokens=40960",
+            [f"sweep.overrides.L1H4S2.train.repeat_tokens: {WITH_WEIGHT}"],
         ),
         (
             "++sweep.overrides.L1H4S2.train.lr_later_positions=0.1",

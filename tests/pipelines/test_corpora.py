@@ -181,15 +181,15 @@ def read(folder: Path) -> dict[str, dict[str, str]]:
 
 def test_a_row_has_the_corpus_and_every_verdict(tmp_path: Path) -> None:
     works, fails = synthetic.results(heads=(2,)), synthetic.results(heads=(2,), works=False, missing=("L2H2S9",))
-    cells = {n: replace(c, summary=replace(c.summary, curriculum_tokens=700)) for n, c in works.cells.items()}
+    cells = {n: replace(c, summary=replace(c.summary, repeat_weight=3.0)) for n, c in works.cells.items()}
     works = replace(works, cells=cells)
     write_rows([row("b", works, judge_all(works))], tmp_path)
     write_rows([row("a|x", fails, judge_all(fails))], tmp_path)
     found = read(tmp_path)
     assert list(found) == ["a|x", "b"]  # a row stays when another corpus is run
-    about = ("corpus_hash", "train_tokens", "curriculum_tokens", "seeds", "onsets", "missing")
-    assert [found["b"][k] for k in about] == ["c0ffee", "9000000", "700", "0 1", "2 of 2", ""]
-    assert [found["a|x"][k] for k in about] == ["c0ffee", "9000000", "0", "0 1", "0 of 2", "L2H2S9"]
+    about = ("corpus_hash", "train_tokens", "repeat_weight", "seeds", "onsets", "missing")
+    assert [found["b"][k] for k in about] == ["c0ffee", "9000000", "3", "0 1", "2 of 2", ""]
+    assert [found["a|x"][k] for k in about] == ["c0ffee", "9000000", "1", "0 1", "0 of 2", "L2H2S9"]
     for claim in judge_all(works):
         assert found["b"][claim.id] == claim.verdict
         assert found["b"][f"{claim.id}_median"] == f"{claim.value:.6g}"

@@ -254,17 +254,18 @@ def test_without_a_phase_change_or_one_layer_the_report_says_so(tmp_path: Path) 
     assert "2 layers: no phase change within 8.0 M tokens" in page
 
 
-def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
+def test_a_weight_of_repeats_is_said_on_the_first_screen() -> None:
     results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
-    assert all("curriculum" not in sentence for sentence in answer(results))
+    assert all("a weight of" not in sentence for sentence in answer(results))
     cell = next(iter(results.cells.values()))
-    taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000, curriculum_share=0.05))
+    led = replace(cell, summary=replace(cell.summary, repeat_weight=3.0, repeat_tokens=2_400_000))
     said = (
-        " came from the 5 % of windows that repeat most, so whether and when heads form may depend on this curriculum."
+        ", tokens that complete a pair seen before in the window had a weight of 3 in the loss, which fell to 1 by "
+        "2.4 M tokens, so whether and when heads form may depend on it."
     )
-    assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
-    both = replace(results, cells={"a": taught, "b": cell})
-    assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
+    assert answer(replace(results, cells={"a": led}))[-1] == f"In training{said}"
+    both = replace(results, cells={"a": led, "b": cell})
+    assert answer(both)[-1] == f"In training of L2H2S0{said}"
 
 
 def test_the_headline_has_verdict_counts_and_medians_over_the_models_of_a_depth() -> None:

@@ -23,8 +23,8 @@ MODEL = ModelConfig(
 )  # fmt: skip
 TRAIN = TrainConfig(
     tokens=13 * 5 * 24,
-    curriculum_tokens=0,
-    curriculum_share=0.3,
+    repeat_weight=1.0,
+    repeat_tokens=0,
     shuffled=False,
     batch=5,
     lr_attention=0.02,
@@ -48,9 +48,8 @@ TRAIN = TrainConfig(
 )
 CELL = CellConfig(seed=3, model=MODEL, train=TRAIN)
 RUN = "run"  # name of the folder of every run that is compared with another: its files contain the name
-LESSONS = 9  # steps
-TAUGHT = CellConfig(
-    seed=3, model=MODEL, train=TRAIN.model_copy(update={"curriculum_tokens": 13 * 5 * (LESSONS - 1) + 1})
+LED = CellConfig(
+    seed=3, model=MODEL, train=TRAIN.model_copy(update={"repeat_weight": 3.0, "repeat_tokens": 13 * 5 * 16})
 )
 
 

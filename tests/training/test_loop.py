@@ -18,7 +18,6 @@ from torch.optim import Optimizer
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig, ModelConfig, TrainConfig
 from pathsum.core.storage import read_lines
-from pathsum.data.curriculum import most_repetitive
 from pathsum.data.windows import order
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
@@ -27,7 +26,7 @@ from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_step
 from pathsum.training.optimizer import optimizers, rate
 from pathsum.training.state import STATE
 from pipelines.paths import ROOT
-from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, RUN, TAUGHT, TRAIN, run, trained, windows
+from tests.training.small import CELL, D_VOCAB, LED, MODEL, RUN, TRAIN, run, trained, windows
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -63,29 +62,37 @@ def test_each_step_tells_tokens_loss_and_learning_rate_and_changes_no_weight(tmp
     assert told[-1][1] < told[0][1]
 
 
-@pytest.mark.parametrize(("cell", "lessons"), [(CELL, 0), (TAUGHT, LESSONS)])
-def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: CellConfig, lessons: int
+@pytest.mark.parametrize("cell", [CELL, LED])
+def test_windows_come_in_order_and_the_weight_of_repeats_is_held_and_then_falls_to_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: CellConfig
 ) -> None:
+    """LED has a weight of 3 for 8 of 24 steps, and of 1 from step 16 on."""
     seen: list[torch.Tensor] = []
+    weighted: list[float] = []
 
-    def noted(model: Transformer, opts: list[Optimizer], batch: torch.Tensor, autocast: bool) -> float:
+    def noted(
+        model: Transformer, opts: list[Optimizer], batch: torch.Tensor, autocast: bool,
+        weights: torch.Tensor | None = None,
+    ) -> float:  # fmt: skip
         seen.append(batch)
-        return update(model, opts, batch, autocast)
+        weighted.append(1.0 if weights is None else weights[0, 0].item())
+        return update(model, opts, batch, autocast, weights)
 
     monkeypatch.setattr(loop, "update", noted)
+    monkeypatch.setattr(loop, "repeat_weights", lambda batch, weight: torch.full((len(batch), MODEL.n_ctx), weight))
     run(tmp_path, cell)
-    text, chosen = windows(0), most_repetitive(windows(0), TRAIN.curriculum_share, D_VOCAB)
-    expected = [chosen.batch(order(cell.seed, i, TRAIN.batch, len(chosen))) for i in range(lessons)]
-    expected += [text.batch(order(cell.seed, i, TRAIN.batch, len(text))) for i in range(24 - lessons)]
+    text = windows(0)
+    expected = [text.batch(order(cell.seed, i, TRAIN.batch, len(text))) for i in range(24)]
     assert all(mine.equal(theirs) for mine, theirs in zip(seen, expected, strict=True))
+    held = [*[3.0] * 9, *(3 - i / 4 for i in range(1, 8)), *[1.0] * 8] if cell is LED else [1.0] * 24
+    assert weighted == held
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 7, 12, 23])
 def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
-    trained(tmp_path / "whole" / RUN, TAUGHT)
+    trained(tmp_path / "whole" / RUN, LED)
     steps, update = 0, loop.update
 
     def killed(*args: object) -> float:
@@ -97,11 +104,11 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
 
     monkeypatch.setattr(loop, "update", killed)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "broken" / RUN, TAUGHT)
+        run(tmp_path / "broken" / RUN, LED)
     monkeypatch.setattr(loop, "update", update)
     with (tmp_path / "broken" / RUN / "log.jsonl").open("a") as log:
         log.write('{"step": 23, "cut sh')  # a line that was being written
-    run(tmp_path / "broken" / RUN, TAUGHT)
+    run(tmp_path / "broken" / RUN, LED)
     assert contents(tmp_path / "broken" / RUN) == contents(tmp_path / "whole" / RUN)
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch.optim import SGD
 
 from pathsum.config import ModelConfig
+from pathsum.data.repeats import repeat_weights
 from pathsum.model.transformer import Transformer
 from pathsum.training.step import update
 from pathsum.training.threads import in_threads
@@ -29,6 +30,22 @@ def test_shares_of_a_batch_add_up_to_its_gradient(size: int) -> None:
     for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
         assert theirs.grad is not None
         torch.testing.assert_close(ours, theirs - theirs.grad, rtol=1e-12, atol=1e-12, msg=name)
+
+
+def test_a_step_with_weights_follows_the_weighted_mean() -> None:
+    model = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(0)).double()
+    plain = copy.deepcopy(model)
+    batch = windows().batch(torch.arange(5))
+    weights = repeat_weights(batch, 4.0).double()
+    before = update(model, [SGD(model.parameters(), lr=1.0)], batch, False, weights)
+    each = F.cross_entropy(plain(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten(), reduction="none")
+    loss = (each * weights.flatten()).sum() / weights.sum()
+    loss.backward()
+    assert before == pytest.approx(loss.item(), rel=1e-6)
+    assert before != pytest.approx(each.mean().item(), rel=1e-3)
+    for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours, theirs - theirs.grad, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("positions", ["relative", "sinusoidal"])

@@ -9,8 +9,6 @@ from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.results import Cell
 
-METHODS = ("zero", "resample")  # ablation methods; a claim must hold with both
-
 
 def _key_edge(cell: Cell) -> Finding:
     rows = cell.rows(EdgeContrastRow)

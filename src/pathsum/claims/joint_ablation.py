@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathsum.claims import samples
-from pathsum.claims.causal import METHODS
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
-from pathsum.records.ablations import CONTROL
+from pathsum.records.ablations import CONTRASTED, CONTROL
 from pathsum.records.joint_ablation import INDUCTION, JointAblationRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import MATCHES
@@ -23,7 +22,7 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
 
 def ablations(cell: Cell) -> list[JointAblationRow]:
     """Return the ablations of all induction heads at the last checkpoint, one row per method of the claim."""
-    return [r for r in at_the_end(cell) if r.ablated == INDUCTION and r.method in METHODS]
+    return [r for r in at_the_end(cell) if r.ablated == INDUCTION and r.method in CONTRASTED]
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
@@ -49,8 +48,8 @@ def _joint(cell: Cell) -> Finding:
     shares = [r.share for r in ours if r.share is not None]
     if not shares:
         return Finding(None, False, "no clear loss drop" if ours else "no induction heads")
-    share, others = min(shares), [r for r in as_many(rows) if r.method in (*METHODS, CONTROL)]
-    missing = [m for m in METHODS if not any(r.ablated != INDUCTION and r.method == m for r in others)]
+    share, others = min(shares), [r for r in as_many(rows) if r.method in (*CONTRASTED, CONTROL)]
+    missing = [m for m in CONTRASTED if not any(r.ablated != INDUCTION and r.method == m for r in others)]
     if missing:
         return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
     worst = max(r.loss_drop_lost for r in others)

@@ -1,1 +1,1 @@
-"""Tokens for training and analysis: tokenizer, token files, windows, counts, curriculum, repeated random tokens."""
+"""Tokens for training and analysis: tokenizer, token files, windows, counts, repeats, repeated random tokens."""

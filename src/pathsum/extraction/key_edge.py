@@ -16,11 +16,10 @@ from pathsum.extraction.edges import Edge, cut, second_copy
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
-from pathsum.records.ablations import OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
+from pathsum.records.ablations import CONTRASTED, OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
 JUDGED, CHUNK = 64, 16  # windows that judge, and windows in memory at the same time
-METHODS = ("zero", "resample")
 _SEED = 2026
 
 Edges = tuple[Edge, ...]
@@ -42,7 +41,7 @@ def contrasts(
     pairs = [(early, late) for late in roles.inductions for early in roles.previous]
     ours, *same = (tuple(Edge(kind, *pair) for pair in pairs) for kind in ("K", *SAME_PAIRS))
     trials: dict[tuple[str, str], Edges] = {}
-    for method in METHODS:
+    for method in CONTRASTED:
         trials[method, "K"] = ours
         trials |= {(method, kind): edges for kind, edges in zip(SAME_PAIRS, same, strict=True)}
         if sets := rival_sets(outside(ablations, method, roles), len(ours)):

@@ -35,7 +35,7 @@ def headline(results: Results) -> Figure | None:
             _lines(ax, data, "prefix_matching", results, lw=1.0, alpha=0.35)
             _means(ax, data, "prefix_matching", results)
             _final_matching(ax, results)
-            shade_curricula(ax, results)
+            shade_led(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING, title="Induction heads, in training")
         final_drops(right, results)
         right.set(xlabel="layers", ylabel=symbols.LOSS_DROP, title="In-context learning, after training")
@@ -47,7 +47,7 @@ def headline(results: Results) -> Figure | None:
     )
     caption = (
         f"{lines}Dots: final values of each model, on the windows of the verdicts. Bars: 95 % intervals of the loss "
-        f"drop over documents.{curriculum_caption(results) if heads else ''}"
+        f"drop over documents.{led_caption(results) if heads else ''}"
     )
     title = "Prefix matching and in-context loss drop" if heads else "In-context loss drop"
     return picture("headline", title, caption, shown, (4.4 * (1 + heads), 4.1), paint)
@@ -75,13 +75,13 @@ def phase_change(results: Results) -> Figure | None:
             for s in (c.summary for c in results.cells.values()):
                 if s.onset_tokens is not None:
                     ax.axvline(s.onset_tokens / 1e6, color=symbols.layer_colour(s.n_layers), lw=0.9, ls=":", zorder=0)
-            shade_curricula(ax, results)
+            shade_led(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
     windows = "These are not the windows of the verdicts, so levels differ."
-    caption = f"A line per model: means over a few windows. {windows}{curriculum_caption(results)}"
+    caption = f"A line per model: means over a few windows. {windows}{led_caption(results)}"
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
 
@@ -182,9 +182,10 @@ def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
     legend_of_depths(ax, depths, lw=2.6)
 
 
-def shade_curricula(ax: Axes, results: Results) -> None:
-    """Shade the tokens seen in each curriculum, on an axis in millions of tokens."""
-    for tokens in sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0}):
+def shade_led(ax: Axes, results: Results) -> None:
+    """Shade the tokens seen while repeats had a larger weight in the loss, on an axis in millions of tokens."""
+    led = [c.summary for c in results.cells.values() if c.summary.repeat_weight > 1]
+    for tokens in sorted({s.repeat_tokens or s.tokens_seen for s in led}):
         ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
 
 
@@ -244,10 +245,10 @@ def gains(results: Results) -> str:
     )
 
 
-def curriculum_caption(results: Results) -> str:
-    """Describe the area that ``shade_curricula`` shades; empty without a curriculum."""
-    of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
+def led_caption(results: Results) -> str:
+    """Describe the area that ``shade_led`` shades; empty if no model has one."""
+    of = [n for n in results.layer_counts() if any(c.summary.repeat_weight > 1 for c in results.with_layers(n))]
     depths = " and ".join(map(layers_label, of))
     if not of:
         return ""
-    return f" Shaded: the curriculum of models with {depths}, that is, training on the most repetitive windows only."
+    return f" Shaded: repeated pairs have a larger weight in the training loss of models with {depths}."

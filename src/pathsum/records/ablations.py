@@ -3,6 +3,7 @@
 from pathsum.records.registry import record
 
 METHODS = ("zero", "mean", "resample")  # what replaces a head's write
+CONTRASTED = ("zero", "resample")  # the methods by which edges are compared; a claim must hold with both
 CONTROL = "rotated"  # removes the head's write rotated at random: a write of the same size in random directions
 OUTSIDE = "outside"  # rivals of the K-edges of induction: the strongest set of as many edges outside the circuit
 SAME_PAIRS = ("Q", "V")  # rivals: the edges of this kind between the same pairs of heads

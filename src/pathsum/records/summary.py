@@ -28,8 +28,8 @@ class CellSummary:
     norm: str
     smeared_keys: bool
     shuffled: bool  # whether the tokens of each training window were in random order (control)
-    curriculum_tokens: int  # tokens seen in the curriculum, that is, from the most repetitive windows alone
-    curriculum_share: float  # share of these windows among all training windows, 0..1
+    repeat_weight: float  # at first, weight in the training loss of tokens that complete a pair seen in the window
+    repeat_tokens: int  # tokens seen until that weight is 1; 0 = it is held to the end
     tokens_seen: int  # in training
     weights_hash: str
     val_loss_nats: float  # on verdict windows; val_loss_low, val_loss_high: 95 % bootstrap over documents

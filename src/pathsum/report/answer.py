@@ -22,10 +22,10 @@ QUESTION = (
 
 def answer(results: Results, texts: Sequence[Row] = ()) -> tuple[str, ...]:
     """Answer the question in one sentence, if all models agree (``_short``), and for zero, one and two layers. Then
-    state longer matches, on which text this holds, and each curriculum, if any. ``texts`` are the rows of
+    state longer matches, on which text this holds, and whether training weighted repeats. ``texts`` are the rows of
     corpora.csv."""
     layers = (_zero(results), _one(results), _two(results))
-    return (*_short(results), *layers, *_surprise(results), _text(results, texts), *_curriculum(results))
+    return (*_short(results), *layers, *_surprise(results), _text(results, texts), *_led(results))
 
 
 def _short(results: Results) -> tuple[str, ...]:
@@ -134,18 +134,19 @@ def _surprise(results: Results) -> tuple[str, ...]:
     )
 
 
-def _curriculum(results: Results) -> tuple[str, ...]:
-    """Describe each curriculum: its tokens, its share of windows, and its models.
+def _led(results: Results) -> tuple[str, ...]:
+    """Describe each weight of repeats in the training loss: the weight, its tokens, and its models.
 
     The models are not named if every model with layers had it."""
     cells = [c for c in results.cells.values() if c.summary.n_layers]
-    kinds: dict[tuple[int, float], list[str]] = {}
-    for summary in (c.summary for c in cells if c.summary.curriculum_tokens):
-        kinds.setdefault((summary.curriculum_tokens, summary.curriculum_share), []).append(summary.cell)
+    kinds: dict[tuple[float, int], list[str]] = {}
+    for summary in (c.summary for c in cells if c.summary.repeat_weight > 1):
+        kinds.setdefault((summary.repeat_weight, summary.repeat_tokens), []).append(summary.cell)
     return tuple(
-        f"The first {millions(tokens)} tokens of training{_of(names, len(cells))} came from the {100 * share:g} % of "
-        "windows that repeat most, so whether and when heads form may depend on this curriculum."
-        for (tokens, share), names in sorted(kinds.items())
+        f"In training{_of(names, len(cells))}, tokens that complete a pair seen before in the window had a weight of "
+        f"{weight:g} in the loss{f', which fell to 1 by {millions(tokens)} tokens' if tokens else ''}, so whether and "
+        "when heads form may depend on it."
+        for (weight, tokens), names in sorted(kinds.items())
     )
 
 

@@ -27,7 +27,7 @@ HEADINGS = {  # heading of each column of the first table
     "documents": "judged documents",
     "windows": "judged windows",
     "d_vocab": "vocabulary",
-    "curriculum_tokens": "curriculum (tokens)",
+    "repeat_weight": "weight of repeats",
     "seeds": "seeds",
     "models": "models",
     "missing": "missing models",
@@ -56,7 +56,7 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         "documents": f"{results.corpus.judged_documents}{_pieces(results.corpus)}",
         "windows": results.corpus.judged_windows,
         "d_vocab": results.corpus.d_vocab,
-        "curriculum_tokens": max((s.curriculum_tokens for s in summaries), default=0),
+        "repeat_weight": f"{max((s.repeat_weight for s in summaries), default=1):g}",
         "seeds": " ".join(map(str, sorted({s.seed for s in summaries}))),
         "models": len(summaries),
         "missing": " ".join(results.missing),
@@ -119,9 +119,9 @@ def page(rows: Sequence[Row]) -> str:
 
 Verdicts rest on the judged windows, which come from the judged documents: with few documents, intervals are wide. \
 Claims about induction heads are judged on models with one (prefix matching of at least {MATCHES} at the end of \
-training); if no model has one, the verdict is “{ABSENT}”. The curriculum is the number of tokens at the start \
-of training that come from the most repetitive windows only. CORPUS@PROFILE stands for training with this profile of \
-conf/profile/ instead of the default. Claims about controls are not testable here, because `make corpora` trains no \
+training); if no model has one, the verdict is “{ABSENT}”. The weight of repeats is the largest weight in the training \
+loss of tokens that complete a pair seen before in the window. CORPUS@PROFILE stands for training with this profile \
+of conf/profile/ instead of the default. Claims about controls are not testable here, because `make corpora` trains no \
 controls.
 
 {_table(list(HEADINGS.values()), about)}

@@ -16,8 +16,8 @@ from tqdm import tqdm
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.core.manifest import sha256, write_manifest
 from pathsum.core.storage import json_lines, read_lines, write_whole
-from pathsum.data.curriculum import most_repetitive
 from pathsum.data.repeated import repeated_random
+from pathsum.data.repeats import repeat_weights
 from pathsum.data.windows import Windows, order, shuffled
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
@@ -63,6 +63,12 @@ def evaluation_steps(steps: int, train: TrainConfig) -> list[int]:
     return sorted(point for point in points if point <= steps)
 
 
+def repeat_weight(tokens: int, train: TrainConfig) -> float:
+    """Return the weight in the loss, after ``tokens`` tokens, of targets that complete a repeated pair."""
+    left = min(1.0, max(0.0, 2 - 2 * tokens / train.repeat_tokens)) if train.repeat_tokens else 1.0
+    return 1 + (train.repeat_weight - 1) * left
+
+
 def train(
     cell: CellConfig,
     d_vocab: int,
@@ -78,11 +84,11 @@ def train(
     ``windows`` are the training windows and the held-out windows. ``run`` is the folder to which all files are written.
     ``log`` is called with each evaluation after it is on disk. In a resumed run, it is first called with all earlier
     evaluations. ``title`` names the model in the progress bar and in errors. ``log_step`` is called after each step
-    with the tokens seen, the loss of its batch (nats per token) and the learning rate as a share of its peak. Several
-    processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as it is,
-    and ``log`` is not called; if one of its files has changed, it is trained again. Raises TrainingDiverged if the loss
-    is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide the batch
-    size or if there is no GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for
+    with the tokens seen, the loss of its batch (nats per token, weighted) and the learning rate as a share of its peak.
+    Several processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as
+    it is, and ``log`` is not called; if one of its files has changed, it is trained again. Raises TrainingDiverged if
+    the loss is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide
+    the batch size or if there is no GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for
     checkpoints.
     """
     train_windows, val_windows = windows
@@ -110,7 +116,10 @@ def train(
         write_whole(run / LOG, logged)
         for evaluation in read_lines(run / LOG, Evaluation):
             log(evaluation)  # after a kill, the tracker may lack some of them
-    recorded = RecordedStep(model, opts, autocast) if device.type == "cuda" and ranks.world_size() == 1 else None
+    plain = cell.train.repeat_weight == 1
+    recorded = (
+        RecordedStep(model, opts, autocast) if plain and device.type == "cuda" and ranks.world_size() == 1 else None
+    )
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
@@ -139,9 +148,6 @@ def train(
     if step < 0:
         step = 0
         record()
-    curriculum_steps, curriculum_windows = math.ceil(cell.train.curriculum_tokens / tokens_per_step), train_windows
-    if step < curriculum_steps:
-        curriculum_windows = most_repetitive(train_windows, cell.train.curriculum_share, d_vocab)
     saved_at = time.monotonic()
     with tqdm(
         total=steps * tokens_per_step, initial=step * tokens_per_step, unit="tok", unit_scale=True, desc=title,
@@ -151,14 +157,15 @@ def train(
         while step < steps:
             step += 1
             set_rate(opts, of_peak := rate(step, steps, cell.train))
-            source, at = (
-                (curriculum_windows, step) if step <= curriculum_steps else (train_windows, step - curriculum_steps)
-            )
-            batch = source.batch(order(cell.seed, at - 1, cell.train.batch, len(source)))
+            batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)
             share = ranks.share(batch).to(device)
-            loss = recorded(share) if recorded else update(model, opts, share, autocast)
+            if (weight := repeat_weight((step - 1) * tokens_per_step, cell.train)) != 1:
+                weights = ranks.share(repeat_weights(batch, weight)).to(device)
+                loss = update(model, opts, share, autocast, weights)
+            else:
+                loss = recorded(share) if recorded else update(model, opts, share, autocast)
             _require_finite(loss, (step - 1) * tokens_per_step, title, run)
             bar.update(tokens_per_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)

@@ -14,31 +14,38 @@ from pathsum.training import ranks
 from pathsum.training.threads import halves, in_threads
 
 
-def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
+def update(
+    model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool, weights: Tensor | None = None
+) -> float:
     """Take one training step on ``batch``. Return the loss before the step, in nats per token. See ``advance``."""
-    return advance(model, opts, batch, autocast).item()
+    return advance(model, opts, batch, autocast, weights).item()
 
 
-def advance(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> Float[Tensor, ""]:
+def advance(
+    model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool, weights: Tensor | None = None
+) -> Float[Tensor, ""]:
     """Take one training step on ``batch``. Return the loss before the step, in nats per token.
 
     The loss is a tensor, so the call does not wait for a GPU.
 
     ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, each passes its share of the
-    windows, and the loss is the mean over all processes. With ``autocast``, matrix products are in bf16.
+    windows, and the loss is the mean over all processes. With ``autocast``, matrix products are in bf16. ``weights``
+    of the targets, batch × n_ctx, multiply their losses; without them, all are 1.
     """
     if batch.device.type == "cpu":
         keep_freed(2**30)
     parameters = list(model.parameters())
 
-    def share(windows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def share(windows: Tensor, weights: Tensor | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the part of the batch's mean loss that ``windows`` contribute, and its gradients."""
         with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
-            loss = next_token_loss(model.read(windows[:, :-1]), model.W_U, windows[:, 1:])
+            loss = next_token_loss(model.read(windows[:, :-1]), model.W_U, windows[:, 1:], weights)
             loss = loss * (len(windows) / len(batch))
         return loss.detach(), torch.autograd.grad(loss, parameters)
 
-    (loss, gradients), *others = in_threads(share, halves(batch))
+    parts = halves(batch)
+    weighted = (None,) * len(parts) if weights is None else halves(weights)
+    (loss, gradients), *others = in_threads(share, parts, weighted)
     for other, more in others:
         loss += other
         torch._foreach_add_(gradients, more)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,15 +21,16 @@ def halves(whole: Tensor) -> tuple[Tensor, ...]:
     return whole.chunk(_SHARES) if whole.device.type == "cpu" else (whole,)
 
 
-def in_threads(work: Callable[[Tensor], Result], parts: tuple[Tensor, ...]) -> list[Result]:
-    """Apply ``work`` to each part, and return the results in order. There must be at least one part.
+def in_threads(work: Callable[..., Result], parts: tuple[Tensor, ...], *more: tuple[Any, ...]) -> list[Result]:
+    """Apply ``work`` to each part, with the entry of each of ``more`` at its place, and return the results in order.
+    There must be at least one part.
 
     On a CPU two parts are processed at a time, each with half of torch's threads. With a single thread, or on a GPU,
     the parts are processed one after the other. Threads do not inherit ``torch.no_grad`` or ``torch.autocast``: set
     them in ``work``.
     """
     threads = torch.get_num_threads() // _SHARES if parts[0].device.type == "cpu" else 0
-    return list(_workers(threads).map(work, parts) if threads and len(parts) > 1 else map(work, parts))
+    return list((_workers(threads).map if threads and len(parts) > 1 else map)(work, parts, *more))
 
 
 @lru_cache(maxsize=1)

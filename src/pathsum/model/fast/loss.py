@@ -29,21 +29,24 @@ class _NextTokenLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, W_U: Tensor, targets: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, W_U: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:
         kind = x.device.type
         low = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
         x_low, W_low = x.to(low), W_U.to(low)
         gradient = x_low @ W_low.mT
         log_p = (log_p_on_cpu if kind == "cpu" else log_p_on_gpu)(gradient, targets[:, None])
+        if weights is not None:
+            gradient *= weights[:, None]
+            log_p = log_p * weights[:, None]
         ctx.save_for_backward(gradient @ W_low, gradient.mT @ x_low)
         ctx.dtypes = x.dtype, W_U.dtype
         return -log_p.mean().to(x.dtype)
 
     @staticmethod
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, None, None]:
         d_x, d_W_U = ctx.saved_tensors
         scale = scale / len(d_x)
-        return d_x.to(ctx.dtypes[0]) * scale, d_W_U.to(ctx.dtypes[1]) * scale, None
+        return d_x.to(ctx.dtypes[0]) * scale, d_W_U.to(ctx.dtypes[1]) * scale, None, None
 
 
 def log_p_on_cpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
@@ -103,13 +106,17 @@ def _one_by_one(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def next_token_loss(
-    x: Float[Tensor, "batch pos d_model"], W_U: Float[Tensor, "vocab d_model"], targets: Int[Tensor, "batch pos"]
+    x: Float[Tensor, "batch pos d_model"],
+    W_U: Float[Tensor, "vocab d_model"],
+    targets: Int[Tensor, "batch pos"],
+    weights: Float[Tensor, "batch pos"] | None = None,
 ) -> Float[Tensor, ""]:
     """Return the mean cross-entropy of ``targets`` under the logits W_U x, in nats per token.
 
-    Equals ``cross_entropy(x W_Uᵀ)`` up to the precision of products, which autocast may lower. The forward pass also
-    computes the gradients. It costs three products of batch · pos × d_vocab × d_model, and one batch · pos × d_vocab
-    table in their precision.
+    With ``weights``, the mean is that of cross-entropy times weight. Without, it equals ``cross_entropy(x W_Uᵀ)`` up to
+    the precision of products, which autocast may lower. The forward pass also computes the gradients. It costs three
+    products of batch · pos × d_vocab × d_model, and one batch · pos × d_vocab table in their precision.
     """
-    loss: Tensor = _NextTokenLoss.apply(x.flatten(0, 1), W_U, targets.flatten())
+    flat = None if weights is None else weights.flatten()
+    loss: Tensor = _NextTokenLoss.apply(x.flatten(0, 1), W_U, targets.flatten(), flat)
     return loss

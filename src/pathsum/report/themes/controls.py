@@ -12,7 +12,7 @@ from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import layers_label, millions
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row
-from pathsum.figures.learning import best, curriculum_caption, shade_curricula
+from pathsum.figures.learning import best, led_caption, shade_led
 from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.results import FORMED, Cell, Results
 from pathsum.report.theme import Figures, Theme, drawn
@@ -120,11 +120,11 @@ def controls(results: Results) -> Figure | None:
                 ax.plot(x, y, color=colours[name], ls=dashes[name], lw=2.4, marker=dot, label=label)
             else:
                 ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
-        shade_curricula(ax, results)
+        shade_led(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=2, handlelength=2, frameon=False)
 
-    caption = f"{_expected(results)} Thin lines: the models of the grid.{curriculum_caption(results)}"
+    caption = f"{_expected(results)} Thin lines: the models of the grid.{led_caption(results)}"
     return picture("controls", "Controls", caption, data, (5.6, 4.8), paint)
 
 

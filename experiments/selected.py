@@ -1,4 +1,4 @@
-"""The curriculum: a first phase of training on the most repetitive windows alone (``train.curriculum_tokens``)."""
+"""Rank windows by how much they repeat themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathsum.data.windows import Windows
 
 
 def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
-    """Return the repetition of each window, in nats per token (docs/framework.md §6.7).
+    """Return the repetition of each window, in nats per token.
 
     The repetition is Σ −log p(b | a) / n_ctx over the bigrams a b of the window that have occurred before in it. Here
     p(b | a) = c(a b) / c(a ·), with counts c over all windows. A window in which no bigram occurs twice has 0.

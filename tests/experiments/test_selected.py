@@ -1,4 +1,4 @@
-"""Repetition is the bigram loss of repeated pairs, and a curriculum starts with the windows where it is largest."""
+"""Repetition is the bigram loss of repeated pairs, and the most repetitive windows come in its order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pathsum.data.counting as counting
-from pathsum.data.curriculum import most_repetitive, repetition
+from experiments.selected import most_repetitive, repetition
 from pathsum.data.windows import Windows
 
 D_VOCAB = 13
@@ -60,7 +60,7 @@ def test_known_windows() -> None:
     assert repetition(text, D_VOCAB) == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_curriculum_is_the_most_repetitive_windows_in_order() -> None:
+def test_the_most_repetitive_windows_come_in_order() -> None:
     text = windows()
     chosen = most_repetitive(text, 0.1, D_VOCAB)
     scores, rows = by_hand(text), text.batch(text.spread(len(text)))

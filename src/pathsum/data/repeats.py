@@ -1,0 +1,26 @@
+"""The weights of targets in the training loss, by which a model can be led to induction (``train.repeat_weight``)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+
+def completes_a_repeat(windows: Int64[Tensor, "batch pos"]) -> Bool[Tensor, "batch n"]:
+    """Return whether each target, ``windows[:, 1:]``, forms a pair with the token before it that has occurred earlier
+    in its window."""
+    pairs = windows[:, :-1] * (windows.max() + 1) + windows[:, 1:]
+    ascending, places = pairs.sort(dim=1, stable=True)  # equal pairs stay in the order of the window
+    again = F.pad(ascending[:, 1:] == ascending[:, :-1], (1, 0))
+    return torch.empty_like(again).scatter_(1, places, again)
+
+
+def repeat_weights(windows: Int64[Tensor, "batch pos"], weight: float) -> Float[Tensor, "batch n"]:
+    """Return ``weight`` for each target that completes a repeat and 1 for the others, divided by their mean.
+
+    The mean loss with these weights is Σ w ℓ / Σ w over the targets of the batch (docs/framework.md §6.7).
+    """
+    weights = torch.where(completes_a_repeat(windows), weight, 1.0)
+    return weights / weights.mean()

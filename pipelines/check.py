@@ -298,13 +298,8 @@ OF_ATTENTION = (
 )
 OF_TRAINING = (
     *("train.batch", "train.optimizer", "train.momentum", "train.betas", "train.lr_attention", "train.lr_embedding"),
-    *(
-        "train.lr_unembedding",
-        "train.lr_positions",
-        "train.lr_later_positions",
-        "train.decay_attention",
-        "train.decay_embedding",
-    ),
+    *("train.lr_unembedding", "train.lr_positions", "train.lr_later_positions", "train.decay_attention"),
+    *("train.decay_embedding",),
     *("train.warmup_steps", "train.decay_share", "train.shuffled"),
 )
 READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ...] = (

@@ -66,7 +66,7 @@ def test_each_step_tells_tokens_loss_and_learning_rate_and_changes_no_weight(tmp
 def test_windows_come_in_order_and_the_weight_of_repeats_is_held_and_then_falls_to_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: CellConfig
 ) -> None:
-    """LED has a weight of 3 for 8 of 24 steps, and of 1 from step 16 on."""
+    """LED has a weight of 3 for 9 of 24 steps, and of 1 from step 16 on."""
     seen: list[torch.Tensor] = []
     weighted: list[float] = []
 

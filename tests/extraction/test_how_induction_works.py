@@ -235,6 +235,16 @@ def test_a_match_makes_only_the_seated_induction_head_prefer_the_token_after_it(
     assert all(abs(r.preference_nats) < 0.5 for r in after.values())
 
 
+def test_keys_too_far_for_float32_have_the_preference_of_near_ones() -> None:
+    """A bias by distance alone cancels, also where it makes the attention to the match smaller than 1e-38."""
+    model = random_model(6, n_layers=1, positions="relative").float()
+    near = softmax_competition.tables(trained(model), evidence(), HOW)["softmax_competition"]
+    model.layers[0].bias[:, 2:] -= 200  # type: ignore[union-attr, index, operator]
+    far = softmax_competition.tables(trained(model), evidence(), HOW)["softmax_competition"]
+    assert [r.preference_nats for r in far] == pytest.approx([r.preference_nats for r in near], abs=1e-3)
+    assert max(abs(r.preference_nats) for r in near) > 0.1
+
+
 def test_a_silent_head_rests_on_the_first_token_at_no_cost() -> None:
     model = random_model(6, positions="relative").float()
     model.layers[0].W_O[1] = 0  # type: ignore[union-attr, index]

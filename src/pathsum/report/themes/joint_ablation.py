@@ -44,8 +44,8 @@ def section(results: Results, figures: Figures) -> Section:
         "induction heads write, rotated in random directions, by several random rotations. Each is compared with the "
         "ablation method under which the loss drop falls least. From the loss drop, that of the smoothed bigram model "
         "on the same windows is subtracted: the part that the text alone makes. If a layer has fewer other heads than "
-        "induction heads, all its other heads are ablated. This does not count as a control; the table marks it with "
-        "both numbers, such as “1 of 2”."
+        "induction heads, all its other heads are ablated. This does not count as a control, and the claim leaves such "
+        "models out; the table marks it with both numbers, such as “1 of 2”."
     )
     return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 

@@ -13,9 +13,11 @@ from pathsum.core.manifest import MANIFEST, require_whole
 from pathsum.core.storage import read_json, read_rows
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.doses import read_doses
 from pathsum.records.results import Cell, Results, read_cell
 from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, MODELS, SO_FAR, STATISTICS, params, section
 
+DOSES = Path("experiments/dose_response.csv")
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 
@@ -50,7 +52,8 @@ def read_results(folder: Path = Path()) -> Results:
     about = provenance(corpus, found | controls, positions, sources)
     # Sample sizes, which claims print as n.
     about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}
-    return Results(found, controls, corpus, ngrams, about, missing, calibration, coverage)
+    doses = read_doses(folder / DOSES)
+    return Results(found, controls, corpus, ngrams, about, missing, calibration, coverage, doses)
 
 
 def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:

@@ -20,6 +20,7 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.records.copying import CopyingRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.doses import DoseRow
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
@@ -68,6 +69,13 @@ METHODS = ("zero", "mean", "resample")
 N_CTX, EVALS, BUDGET = 64, 12, 8_000_000
 
 
+DOSES = [
+    DoseRow(w, seed, 9_000_000, None if w == 1 else 1_333_333, 0.1 * w, 0.05 * w, 0.9, 3.4 + 0.01 * w, 0.02 * w, 0.001)
+    for w in (1.0, 3.0)
+    for seed in (8, 9, 10)
+]
+
+
 def results(
     layers: Sequence[int] = (0, 1, 2),
     heads: Sequence[int] = (2, 4),
@@ -109,6 +117,7 @@ def results(
         },
         missing=tuple(missing),
         calibration=calibration(works=works),
+        doses=DOSES,
         coverage=[CoverageRow("held-out text", "head", n, 192, 100, 94, 0.94, 0.9, 0.97, 5) for n in (12, 64)],
     )
 

@@ -21,6 +21,7 @@ THEMES = (
     "phase_change",
     "formation",
     "joint_ablation",
+    "dose_response",
     "sweep",
     "controls",
     "onset_twins",

@@ -17,6 +17,7 @@ from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, w
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.doses import DoseRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.registry import name_of, tables
 from pathsum.records.roles import MATCHES, HeadRoles
@@ -89,6 +90,7 @@ class Results:
     missing: tuple[str, ...]  # declared models without records
     calibration: list[CalibrationRow]
     coverage: list[CoverageRow] = field(default_factory=list)
+    doses: list[DoseRow] = field(default_factory=list)  # of experiments/dose_response.py
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         """Return the models of the grid with ``n_layers`` layers; an empty list if there are none."""

@@ -17,6 +17,7 @@ from pathsum.page.render import html, markdown
 from pathsum.records import registry
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.doses import DoseRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
@@ -76,6 +77,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "agreement": agreement.table(results),
         "calibration": frame(results.calibration, CalibrationRow),
         "coverage": frame(results.coverage, CoverageRow),
+        "dose_response": frame(results.doses, DoseRow),
         **{name: stacked(models, kind).convert_dtypes() for name, kind in _printed().items()},
     }
 

@@ -14,7 +14,7 @@ from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.theme import Figures, drawn
-from pathsum.report.themes import formation, joint_ablation, phase_change
+from pathsum.report.themes import dose_response, formation, joint_ablation, phase_change
 
 TITLE = "Learning: a phase change"
 
@@ -23,13 +23,14 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
     """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them.
 
     What forms before them is left out unless its claim is reproduced. ``claims`` holds results by id of the claim."""
-    more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE)
+    more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE, dose_response.TITLE)
     text = (
         _onset(results, claims["phase_change_coincides"]),
         _order(claims["previous_token_first"]),
         _joint(results, claims["joint_ablation"]),
+        dose_response.paragraph(results.doses),
     )
-    return Section.of(TITLE, text, drawn(figures, "phase_change"), more)
+    return Section.of(TITLE, text, drawn(figures, "phase_change", "dose_response"), more)
 
 
 def _onset(results: Results, coincides: ClaimResult) -> str:
@@ -110,12 +111,19 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     if not shares:
         return ""
     more = ", more than ablating as many other heads or removing random directions" * (claim.verdict == REPRODUCED)
-    unsure = sum(map(undecided, results.with_layers(2)))
+    two = results.with_layers(2)
+    unsure = sum(undecided(cell) for cell in two if cell.name in claim.values)
+    among = (
+        f" in the {len(claim.values)} of {plural(len(two), 'two-layer model')} whose layers have as many other heads"
+        if len(claim.values) < len(two)
+        else ""
+    )
     doubt = (
         f" But in {unsure} of {plural(len(shares), 'model')}, the 95 % interval of this share includes {MOST}, the "
         "least share needed."
     )
     return (
-        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (minus "
-        f"that of the bigram model; the smaller effect of zero and resample ablation){more}.{doubt if unsure else ''}"
+        f"Ablating all induction heads together{among} removes a share of {span(shares)} of the in-context loss drop "
+        f"(minus that of the bigram model; the smaller effect of zero and resample ablation){more}."
+        f"{doubt if unsure else ''}"
     )

@@ -32,8 +32,8 @@ METHOD = (
     "The paths lead into the best induction head. Its queries also read the embedding, and all else that its queries "
     "and keys read is resampled. With “scale frozen”, the norm before the head has the scale of the whole model: this "
     "is the minimal circuit, one previous-token head and one edge. Both claims are our own, since the papers do not "
-    "claim sufficiency. The whole circuit was chosen after results of seeds 2, 3 and 4 had been seen, so new seeds "
-    "must judge it.",
+    "claim sufficiency. The whole circuit was chosen after results of seeds 2, 3 and 4 had been seen, so only "
+    "other seeds judge it.",
 )
 
 

@@ -1,0 +1,51 @@
+"""The models of experiments/dose_response.py, which were led to induction by weights of repeats in the loss."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from pathsum.records.registry import record
+
+
+@record(
+    "dose_response",
+    "onset, prefix matching, loss and cost of cutting the key edge, by weight of repeats in the training loss",
+    "see §5.8 and §6.3; the script is experiments/dose_response.py",
+    "records/doses.py",
+    stored="experiments/dose_response.csv",
+    stage="an experiment",
+)
+class DoseRow:
+    """One two-layer model. The weight was held for the first third of training, and was 1 in the last third."""
+
+    weight: float  # in the loss, of tokens that complete a pair seen before in the window, at first
+    seed: int
+    tokens: int  # seen in training
+    onset_tokens: int | None  # docs/framework.md §6.3; None without an onset
+    matching_led: float  # prefix matching of the best head at the end of the first third, 0..1
+    matching: float  # the same at the end of training
+    previous_token: float  # of the best first-layer head at the end of training, 0..1
+    loss_nats: float  # held-out loss at the end of training, without weights
+    cut_on_repeats_nats: float  # rise of the loss without the key edge, on tokens that complete a repeat
+    cut_elsewhere_nats: float  # the same on all other tokens
+
+
+def read_doses(path: Path) -> list[DoseRow]:
+    """Return the rows of dose_response.csv at ``path``; none if there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [
+            DoseRow(
+                weight=float(row["weight"]),
+                seed=int(row["seed"]),
+                tokens=int(row["tokens"]),
+                onset_tokens=int(row["onset_tokens"]) if row["onset_tokens"] else None,
+                **{key: float(row[key]) for key in FRACTIONS},
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+FRACTIONS = ("matching_led", "matching", "previous_token", "loss_nats", "cut_on_repeats_nats", "cut_elsewhere_nats")

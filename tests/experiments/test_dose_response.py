@@ -1,0 +1,54 @@
+"""Cutting the key edge of a hand-made induction circuit costs on repeats alone; rows survive their file; the report
+states what the rows say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments.dose_response import cost
+from pathsum.extraction.edges import Edge
+from pathsum.records.doses import read_doses
+from pathsum.report.themes.dose_response import dose_response, paragraph
+from tests.handmade import repeated_tokens
+from tests.random_models import D_VOCAB, seated
+from tests.report import synthetic
+from tests.report.synthetic import DOSES
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "dose_response.csv"
+    assert read_doses(path) == []
+    pd.DataFrame([vars(row) for row in DOSES]).astype({"onset_tokens": "Int64"}).to_csv(path, index=False)
+    assert read_doses(path) == DOSES
+
+
+def test_the_paragraph_counts_onsets_and_compares_with_models_that_were_never_led() -> None:
+    text = paragraph(DOSES)
+    assert "by weight: 1: 0 of 3 models; 3: 3 of 3 models, at 1.3 M tokens." in text
+    assert "prefix matching of models with an onset is 0.15 (when led 0.30)" in text
+    assert "costs them 0.06 nats on tokens that complete a repeat (never led: 0.02)" in text
+    assert "their loss is +0.020 nats from that of models never led" in text
+    assert paragraph([]) == ""
+    assert "After the release" not in paragraph([row for row in DOSES if row.weight == 1])
+
+
+def test_the_figure_has_a_dot_per_model() -> None:
+    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
+    assert dose_response(replace(results, doses=[])) is None
+    figure = dose_response(results)
+    assert figure is not None
+    assert len(figure.data) == len(DOSES)
+    assert figure.data["loss_above_never_led_nats"].tolist() == pytest.approx([0] * 3 + [0.02] * 3)
+
+
+def test_cutting_the_key_edge_costs_on_repeats_alone_and_another_edge_nothing() -> None:
+    model = seated(1, 2)
+    tokens = repeated_tokens(3, 6, D_VOCAB, 5)
+    on_repeats, elsewhere = cost(model, tokens, Edge("K", (0, 1), (1, 2)))
+    assert on_repeats > 0.2
+    assert abs(elsewhere) < on_repeats / 4
+    assert cost(model, tokens, Edge("K", (0, 0), (1, 2))) == pytest.approx((0, 0), abs=1e-6)

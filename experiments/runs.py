@@ -31,7 +31,7 @@ from pathsum.training.step import update
 from pipelines.paths import PARAMS, ROOT, params
 
 HERE = Path(__file__).parent
-CELL = "L2H4S2"
+CELL = "L2H4S5"
 EVERY, HELD = 50_000, 3  # tokens between evaluations; evaluations in a row that must reach FORMED
 
 

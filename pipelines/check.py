@@ -58,6 +58,8 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
     "smeared": {"model.n_layers": 1, "model.smeared_keys": True},
     "smeared_two": {"model.n_layers": 2, "model.smeared_keys": True},
     "clamped_previous": {"model.n_layers": 2, "model.clamp": "previous_token"},
+    "equal_position_rates": {"model.n_layers": 2},
+    "old_recipe": {"model.n_layers": 2},
     "shuffled": {"train.shuffled": True},
     "untrained": {"train.tokens": 0},
 }
@@ -312,17 +314,14 @@ READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ..
         "only models that are trained with Muon read it",
     ),
     (
-        ("train.lr_positions",),
+        ("train.lr_positions", "train.lr_later_positions"),
         lambda cell: cell["model"]["positions"] == "relative" or cell["model"]["smeared_keys"],
         "only models with relative positions or smeared keys read it",
     ),
     (
         ("train.lr_later_positions",),
-        lambda cell: (
-            cell["model"]["n_layers"] > 1
-            and (cell["model"]["positions"] == "relative" or cell["model"]["smeared_keys"])
-        ),
-        "only models of several layers with relative positions or smeared keys read it",
+        lambda cell: cell["model"]["n_layers"] > 1,
+        "only models of several layers read it",
     ),
     (
         ("train.repeat_tokens",),
@@ -331,7 +330,7 @@ READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ..
     ),
 )
 USUAL: dict[str, dict[str, Any]] = {  # what conf/ gives, or None: of any other value, a line if no model reads it
-    "train": {"momentum": None, "lr_positions": 0.3, "lr_later_positions": 0.3, "repeat_tokens": 0},
+    "train": {"momentum": None, "lr_positions": 0.6, "lr_later_positions": 0.01, "repeat_tokens": 0},
     "tracking": {"project": "pathsum", "group": "default", "entity": ""},
 }
 

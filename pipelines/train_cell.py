@@ -2,7 +2,7 @@
 
 To train one model with two processes (the run has the same fingerprint):
 
-    torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2
+    torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S5
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from tests.imported.models import POSITIONS, written
 from tests.pipelines.workspace import commit, environment, sh
 from tests.test_readme import COMMANDS, PAGES
 
-MODEL, CHECKPOINT = "L2H4S2", "00001465.safetensors"  # that the pages name
+MODEL, CHECKPOINT = "L2H4S5", "00001465.safetensors"  # that the pages name
 INSTALLS, ACCOUNT, HOSTS = "installs packages", "needs an account of W&B", "needs several hosts; tests/cluster"
 TRAINS, CORPORA = (
     "trains for minutes; tests/pipelines/test_sweep.py",
@@ -48,7 +48,7 @@ EXCEPTIONS = {
     "python -m pipelines.train --multirun model.n_layers=1,2 train.tokens=500000": TRAINS,
     "dvc exp run -S 'sweep.n_heads=[4,6,8]'": TRAINS,
     "dvc exp run -S 'sweep.d_head=[16,64]'": TRAINS,
-    "dvc exp run -S '++sweep.overrides.L2H4S3.train.tokens=9000000'": TRAINS,
+    "dvc exp run -S '++sweep.overrides.L2H4S6.train.tokens=9000000'": TRAINS,
     "make corpora": CORPORA,
     "make corpora TEXT='essays=essays/**/*.txt notes@prose=notes/*.md'": CORPORA,
     "make corpora ARGS='--only python'": CORPORA,

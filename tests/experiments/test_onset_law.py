@@ -26,6 +26,6 @@ def test_batch_and_context_are_told_apart_and_noise_widens_the_interval() -> Non
 
 
 def test_a_grid_without_the_model_that_is_varied_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "params", lambda root: {"cells": {"L0S2": {}}})
-    with pytest.raises(SystemExit, match=f"params.yaml: expected the model {runs.CELL}, got L0S2; run `make params`"):
+    monkeypatch.setattr(runs, "params", lambda root: {"cells": {"L0S5": {}}})
+    with pytest.raises(SystemExit, match=f"params.yaml: expected the model {runs.CELL}, got L0S5; run `make params`"):
         runs.default_cell()

@@ -94,7 +94,7 @@ def test_every_recipe_trains_and_is_asked(recipe: object) -> None:
     runner = recipe(0, text)  # type: ignore[operator]
     runner.every = 2 * runner.tokens_per_step
     runner.advance()
-    assert runner.curve[0].tokens == 2 * 8 * 256
+    assert runner.curve[0].tokens == 2 * runner.tokens_per_step
     assert 0 < runner.curve[0].prefix_matching < 1
     assert runner.seconds > 0
 

@@ -145,12 +145,14 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
     """Smeared keys also differ in the learning rate of the smearing."""
     cells = composed(tmp_path)["cells"]
     of = {
-        "small_embedding": ("L2H4S2", ["model.embedding_std", *(f"train.{k}" for k in RECIPE)]),
-        "smeared": ("L1H4S2", ["model.smeared_keys", "train.lr_positions"]),
-        "smeared_two": ("L2H4S2", ["model.smeared_keys"]),
-        "clamped_previous": ("L2H4S2", ["model.clamp"]),
-        "shuffled": ("L2H4S2", ["train.shuffled"]),
-        "untrained": ("L2H4S2", ["train.tokens"]),
+        "small_embedding": ("L2H4S5", ["model.embedding_std", *(f"train.{k}" for k in RECIPE)]),
+        "smeared": ("L1H4S5", ["model.smeared_keys", "train.lr_positions"]),
+        "smeared_two": ("L2H4S5", ["model.smeared_keys"]),
+        "clamped_previous": ("L2H4S5", ["model.clamp"]),
+        "equal_position_rates": ("L2H4S5", ["train.lr_later_positions"]),
+        "old_recipe": ("L2H4S5", [f"train.{k}" for k in ("batch", "lr_later_positions", "lr_positions", "tokens")]),
+        "shuffled": ("L2H4S5", ["train.shuffled"]),
+        "untrained": ("L2H4S5", ["train.tokens"]),
     }
     for control, (cell, differing) in of.items():
         places = [f"{part}.{k}" for part in ("model", "train") for k, v in cells[cell][part].items()
@@ -208,7 +210,7 @@ def test_a_misspelt_key_of_a_synthetic_model_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("cells={}", "  cells.L0S2: params.yaml has '(absent)', the other sections give {"),
+        ("cells={}", "  cells.L0S5: params.yaml has '(absent)', the other sections give {"),
         ("synthetic_models={}", "  synthetic_models.bigrams: params.yaml has '(absent)', the other sections give {"),
     ],
 )
@@ -222,11 +224,11 @@ def test_models_that_the_other_sections_do_not_give_are_refused(tmp_path: Path, 
 
 
 def test_a_model_whose_seed_its_name_belies_is_refused(tmp_path: Path) -> None:
-    compose(tmp_path / "params.yaml", ["sweep.seeds=[2]", "+sweep.overrides.L2H4S2.train.tokens=9000000"])
+    compose(tmp_path / "params.yaml", ["sweep.seeds=[5]", "+sweep.overrides.L2H4S5.train.tokens=9000000"])
     values = read_yaml(tmp_path / "params.yaml")
     check_composed(values)
-    values["cells"]["L2H4S2"]["seed"] = 100
-    with pytest.raises(ValueError, match=r"cells.L2H4S2.seed: params.yaml has 100, the other sections give 2"):
+    values["cells"]["L2H4S5"]["seed"] = 100
+    with pytest.raises(ValueError, match=r"cells.L2H4S5.seed: params.yaml has 100, the other sections give 5"):
         check_composed(values)
 
 
@@ -234,12 +236,12 @@ def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -
     copy(tmp_path)
     compose(
         tmp_path / "params.yaml",
-        ["+sweep.overrides.L2H4S2.model.positions=relativ", "+calibrate.synthetic_models.copies.model.positions=rotry"],
+        ["+sweep.overrides.L2H4S5.model.positions=relativ", "+calibrate.synthetic_models.copies.model.positions=rotry"],
     )
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 1
     schemes = f"expected one of {', '.join(SCHEMES)}"
-    assert f"cells.L2H4S2.model.positions: {schemes}, got 'relativ'; did you mean relative?" in found.stderr
+    assert f"cells.L2H4S5.model.positions: {schemes}, got 'relativ'; did you mean relative?" in found.stderr
     assert "synthetic_models.copies: synthetic models are trained together: expected model.pos" in found.stderr
     assert "Traceback" not in found.stderr
 
@@ -263,12 +265,12 @@ def test_a_synthetic_corpus_whose_documents_fill_no_window_is_refused_by_name(tm
 
 def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
     before = composed(tmp_path)["cells"]
-    after = composed(tmp_path, "++sweep.overrides.L2H4S3.train.tokens=123")["cells"]
-    assert [name for name in before if before[name] != after[name]] == ["L2H4S3"]
-    assert after["L2H4S3"]["train"]["tokens"] == 123
-    first = composed(tmp_path, "++sweep.overrides.L2H4S2.train.tokens=123")["cells"]
-    assert [name for name in before if before[name] != first[name]] == ["L2H4S2"]  # not the controls beside it
-    with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4; the grid has L0S2"):
+    after = composed(tmp_path, "++sweep.overrides.L2H4S6.train.tokens=123")["cells"]
+    assert [name for name in before if before[name] != after[name]] == ["L2H4S6"]
+    assert after["L2H4S6"]["train"]["tokens"] == 123
+    first = composed(tmp_path, "++sweep.overrides.L2H4S5.train.tokens=123")["cells"]
+    assert [name for name in before if before[name] != first[name]] == ["L2H4S5"]  # not the controls beside it
+    with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4; the grid has L0S5"):
         composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
     with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4S03; "):
         composed(tmp_path, "++sweep.overrides.L2H4S03.train.tokens=1")
@@ -287,9 +289,9 @@ def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(
     assert {name: after[name] for name in before} == before  # which are not trained again
     new = {name: cell["model"] for name, cell in after.items() if name not in before}
     assert {m["n_heads"] * m["d_head"] for m in new.values()} == {4 * 32}
-    assert set(new) == {f"L{n}H{h}S{s}" for n in (1, 2) for h in ("8D16", "2D64") for s in (2, 3, 4)}
-    changed = composed(tmp_path, "sweep=widths", "++sweep.overrides.L2H8D16S3.train.tokens=123")["cells"]
-    assert [name for name in after if after[name] != changed[name]] == ["L2H8D16S3"]
+    assert set(new) == {f"L{n}H{h}S{s}" for n in (1, 2) for h in ("8D16", "2D64") for s in (5, 6, 7)}
+    changed = composed(tmp_path, "sweep=widths", "++sweep.overrides.L2H8D16S6.train.tokens=123")["cells"]
+    assert [name for name in after if after[name] != changed[name]] == ["L2H8D16S6"]
     assert composed(tmp_path, "sweep.d_head=[32]")["cells"] == before
     with pytest.raises(Exception, match=r"sweep.d_head: expected divisors of .* = 128, got 48"):
         composed(tmp_path, "sweep.d_head=[48]")
@@ -333,8 +335,8 @@ def test_a_file_of_conf_that_cannot_be_read_is_named(
         ("++sweep.controls= { }", "settings are merged, so {} changes nothing"),
         ("++sweep.controls={smeared: {model: { }}}", "settings are merged, so {} changes nothing"),
         ("++hydra.job.chdir=true", "only pipelines.train reads Hydra's own settings"),
-        ("++cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
-        ("cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
+        ("++cells.L2H4S5.seed=9", "cells.L2H4S5.seed: is composed from other settings; change model, train"),
+        ("cells.L2H4S5.seed=9", "cells.L2H4S5.seed: is composed from other settings; change model, train"),
     ],
 )
 def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: str, said: str) -> None:
@@ -434,14 +436,14 @@ def test_a_misspelt_section_of_a_profile_is_refused_by_training(
 def test_training_that_ends_in_its_warm_up_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], warmup: int, told: bool
 ) -> None:
-    typed = [f"train.tokens={20 * 8 * 256}", f"train.warmup_steps={warmup}"]
+    typed = [f"train.tokens={20 * 4 * 256}", f"train.warmup_steps={warmup}"]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = hydra_compose("config", typed)
     for name in ("set_threads", "require_same_tokens", "wait_for_tokens", "run_cell"):
         monkeypatch.setattr(train, name, lambda *_: Path("runs"))
     train.run(config, typed, sweep=False)
     said = capsys.readouterr()
-    assert said.out == f"L2H4S2 {' '.join(typed)}: runs\n"
+    assert said.out == f"L2H4S5 {' '.join(typed)}: runs\n"
     assert ("train.warmup_steps: expected fewer steps than training has" in said.err) == told
 
 
@@ -460,15 +462,15 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
     [
         ("model.n_layers=1", "model.n_layers = 1: only pipelines.train reads it; the grid has sweep.n_layers = [0, 1"),
         ("model.n_heads=8", "model.n_heads = 8: only pipelines.train reads it; the grid has sweep.n_heads = [4, 2"),
-        ("seed=99", "seed = 99: only pipelines.train reads it; the grid has sweep.seeds = [2, 3, 4]"),
+        ("seed=99", "seed = 99: only pipelines.train reads it; the grid has sweep.seeds = [5, 6, 7]"),
         ("sweep.n_layers=[0]", "model.n_layers = 2: only pipelines.train reads it"),
-        ("sweep.n_layers=[0]", "train.tokens = 3000000: no model of the grid has it; sweep.by_layers or overrides"),
+        ("sweep.n_layers=[0]", "train.tokens = 2000000: no model of the grid has it; sweep.by_layers or overrides"),
         ("sweep.d_head=[32]", "sweep.d_head = [32]: 32 is model.d_head and adds no models"),
         (
             "++sweep.by_layers.0.train.lr_attention=0.5",
             "sweep.by_layers.0.train.lr_attention: models without",
         ),
-        ("++sweep.overrides.L0S2.model.smeared_keys=true", "sweep.overrides.L0S2.model.smeared_keys: models without"),
+        ("++sweep.overrides.L0S5.model.smeared_keys=true", "sweep.overrides.L0S5.model.smeared_keys: models without"),
         ("sweep.n_layers=[0]", "sweep.n_heads = [4, 2, 8]: models without layers have no heads, so it adds no models"),
         ("train.warmup_steps=1500", "train.warmup_steps: expected fewer steps than training has, because learning"),
         ("+sweep.by_layers.3.train.tokens=1", "sweep.by_layers.3: the grid has no model of 3 layers"),
@@ -481,7 +483,8 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
 
 
 WITH_MUON = "only models that are trained with Muon read it"
-OF_LATER = "only models of several layers with relative positions or smeared keys read it"
+OF_LATER = "only models of several layers read it"
+NO_RATES = "sweep.controls.equal_position_rates=null sweep.controls.old_recipe=null"  # which need relative positions
 WITH_POSITIONS = "only models with relative positions or smeared keys read it"
 WITH_WEIGHT = "only models with train.repeat_weight above 1 read it"
 
@@ -496,15 +499,15 @@ WITH_WEIGHT = "only models with train.repeat_weight above 1 read it"
             "train=adamw ++sweep.by_layers.1.train.momentum=0.4",
             [f"sweep.by_layers.1.train.momentum: {WITH_MUON}"],
         ),
-        ("model.positions=rotary train.lr_positions=0.2", []),  # a control with smeared keys reads it
+        (f"model.positions=rotary {NO_RATES} train.lr_positions=0.2", []),  # a control with smeared keys reads it
         (
-            "model.positions=rotary sweep.controls.smeared_two=null sweep.controls.clamped_previous=null "
+            f"model.positions=rotary {NO_RATES} sweep.controls.smeared_two=null sweep.controls.clamped_previous=null "
             "train.lr_positions=0.2",
             [f"train.lr_positions = 0.2: {WITH_POSITIONS}"],
         ),
         (
-            "model.positions=none ++sweep.overrides.L1H4S2.train.lr_positions=0.1",
-            [f"sweep.overrides.L1H4S2.train.lr_positions: {WITH_POSITIONS}"],
+            f"model.positions=none {NO_RATES} ++sweep.overrides.L1H4S5.train.lr_positions=0.1",
+            [f"sweep.overrides.L1H4S5.train.lr_positions: {WITH_POSITIONS}"],
         ),
         (
             "++calibrate.synthetic_models.bigrams.train.lr_attention=0.9",
@@ -517,12 +520,12 @@ WITH_WEIGHT = "only models with train.repeat_weight above 1 read it"
         ("train.repeat_tokens=40960", [f"train.repeat_tokens = 40960: {WITH_WEIGHT}"]),
         ("train.repeat_tokens=40960 train.repeat_weight=3", []),
         (
-            "++sweep.overrides.L1H4S2.train.repeat_tokens=40960",
-            [f"sweep.overrides.L1H4S2.train.repeat_tokens: {WITH_WEIGHT}"],
+            "++sweep.overrides.L1H4S5.train.repeat_tokens=40960",
+            [f"sweep.overrides.L1H4S5.train.repeat_tokens: {WITH_WEIGHT}"],
         ),
         (
-            "++sweep.overrides.L1H4S2.train.lr_later_positions=0.1",
-            [f"sweep.overrides.L1H4S2.train.lr_later_positions: {OF_LATER}"],
+            "++sweep.overrides.L1H4S5.train.lr_later_positions=0.1",
+            [f"sweep.overrides.L1H4S5.train.lr_later_positions: {OF_LATER}"],
         ),
         (
             "tracking=none tracking.project=mine tracking.entity=me",
@@ -633,9 +636,9 @@ def test_a_synthetic_corpus_leaves_documents_for_training_and_for_verdicts(tmp_p
 
 @pytest.mark.parametrize("key", ["train.shuffled=true", "model.smeared_keys=true", "train.tokens=0"])
 def test_a_grid_of_controls_is_told(tmp_path: Path, key: str) -> None:
-    told = list(without_effect(composed(tmp_path, f"++sweep.overrides.L2H4S2.{key}")))
+    told = list(without_effect(composed(tmp_path, f"++sweep.overrides.L2H4S5.{key}")))
     assert told == [
-        f"{key.split('=')[0]}: changed as in a control, but claims are judged on models of the grid (in L2H4S2)"
+        f"{key.split('=')[0]}: changed as in a control, but claims are judged on models of the grid (in L2H4S5)"
     ]
 
 
@@ -689,7 +692,7 @@ def test_the_committed_params_are_fresh(tmp_path: Path) -> None:
 def test_models_in_conf_that_do_not_follow_from_the_other_sections_are_refused(tmp_path: Path) -> None:
     path = copy(tmp_path) / "conf" / "config.yaml"
     values = yaml.safe_load((tmp_path / "params.yaml").read_text())
-    values["cells"] = {"L0S2": values["cells"]["L0S2"]}
+    values["cells"] = {"L0S5": values["cells"]["L0S5"]}
     given = f"cells: {json.dumps(values['cells'])}"
     path.write_text(path.read_text().replace("cells: ${grid:${model},${train},${sweep}}", given))
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(values))
@@ -759,9 +762,9 @@ def test_a_misspelt_key_in_conf_is_refused_before_any_work(tmp_path: Path) -> No
 
 def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Path) -> None:
     copy(tmp_path)
-    compose(tmp_path / "params.yaml", ["++sweep.overrides.L2H4S3.model.n_ctx=128"])
+    compose(tmp_path / "params.yaml", ["++sweep.overrides.L2H4S6.model.n_ctx=128"])
     found = check(tmp_path, DVC_EXP_NAME="trial")
-    assert "cells.L2H4S3.model.n_ctx: expected model.n_ctx = 256" in found.stderr
+    assert "cells.L2H4S6.model.n_ctx: expected model.n_ctx = 256" in found.stderr
     assert "got 128; change model.n_ctx for all cells" in found.stderr
 
 
@@ -783,7 +786,7 @@ def test_a_setting_of_another_file_than_the_chosen_one_is_named(tmp_path: Path) 
         ("model/n_heads=4", "model/n_heads: no such folder in conf/; single settings have dots: model.n_heads=…"),
         ("model.n_heads.x=4", "model.n_heads.x: model.n_heads is a single value, without settings of its own"),
         ("sweep.by_layers.2.train.tokens=5", "no such setting; known: 0 (++sweep.by_layers.2.train.tokens=… adds one)"),
-        ("sweep.overrides={L2H4S2: {seed: 1}}", "sweep.overrides: empty, or no such setting; ++sweep.overrides=… adds"),
+        ("sweep.overrides={L2H4S5: {seed: 1}}", "sweep.overrides: empty, or no such setting; ++sweep.overrides=… adds"),
         ("sweep.overrides=[]", "sweep.overrides: expected settings by name, got a list"),
         ("sweep.n_layers={1: 2}", "sweep.n_layers: expected a list in brackets, such as [1, 2], got settings by name"),
         ("sweep.controls={null: {model: {n_layers: 1}}}", "sweep.controls: expected names as keys, got null"),
@@ -994,12 +997,12 @@ def test_a_file_of_conf_that_is_no_yaml_is_named(
         ),
         ("profile/smoke.yaml", "# @package _global_\n", "", "expected the first line `# @package _global_`, got '# E"),
         ("profile/smoke.yaml", "# @package", "\ufeff# @package", "`# @package _global_`, got '\\ufeff# @package"),
-        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, 2: 4}", "expected different keys, got 2 more than once"),
-        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, '2': 4}", "expected different keys, got 2 more than once"),
-        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, 2.0: 4}", "expected different keys, got 2 more than once"),
-        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "x: {2: 3, +2: 4}", "expected different keys, got 2 more than once"),
-        ("sweep/grid.yaml", "overrides: {}", "overrides: {L2H2S2: &a {train: {batch: 8}}, L2H4S2: *a}", ""),
-        ("sweep/grid.yaml", "seeds: [2, 3, 4]", "seeds: [2, 010]", "got 010, which YAML reads as 8; write it in"),
+        ("sweep/grid.yaml", "seeds: [5, 6, 7]", "x: {2: 3, 2: 4}", "expected different keys, got 2 more than once"),
+        ("sweep/grid.yaml", "seeds: [5, 6, 7]", "x: {2: 3, '2': 4}", "expected different keys, got 2 more than once"),
+        ("sweep/grid.yaml", "seeds: [5, 6, 7]", "x: {2: 3, 2.0: 4}", "expected different keys, got 2 more than once"),
+        ("sweep/grid.yaml", "seeds: [5, 6, 7]", "x: {2: 3, +2: 4}", "expected different keys, got 2 more than once"),
+        ("sweep/grid.yaml", "overrides: {}", "overrides: {L2H2S5: &a {train: {batch: 8}}, L2H4S5: *a}", ""),
+        ("sweep/grid.yaml", "seeds: [5, 6, 7]", "seeds: [2, 010]", "got 010, which YAML reads as 8; write it in"),
     ],
 )
 def test_a_setting_that_is_read_in_another_way_than_it_looks_is_refused(
@@ -1020,23 +1023,23 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
     """A command line cannot spell the whole number 0 as a key, so its "0" is read as well."""
     before = composed(tmp_path)["cells"]
     after = composed(tmp_path, "++sweep.by_layers.0.train.tokens=123")["cells"]
-    assert [name for name in before if before[name] != after[name]] == ["L0S2", "L0S3", "L0S4"]
-    assert after["L0S3"]["train"]["lr_unembedding"] == before["L0S3"]["train"]["lr_unembedding"]
+    assert [name for name in before if before[name] != after[name]] == ["L0S5", "L0S6", "L0S7"]
+    assert after["L0S6"]["train"]["lr_unembedding"] == before["L0S6"]["train"]["lr_unembedding"]
 
 
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
         ("cells", 3, "cells: expected settings by name, got 3; correct it in conf/ and run `make params`"),
-        ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
+        ("cells.L2H4S5", 3, "cells.L2H4S5: expected settings by name"),
         ("cells.x; ls", {}, "cells.x; ls: expected a name of at most 64 letters, digits and _ that begins"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
         ("sweep.seeds", 3, "sweep.seeds: expected a list in brackets, got 3"),
         ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),
         ("corpus.name", "a\tb", "corpus.name: expected a name of printable characters, not only spaces, got 'a\\tb'"),
         ("corpus.source", "pythn", f"corpus.source: expected one of {', '.join(sources())}, got 'pythn'; did you"),
-        ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
-        ("cells.L1H4S2.train.lr_attention", float("inf"), "L1H4S2.train.lr_attention: expected a number from 1e-09 to"),
+        ("cells.L2H4S5.train.betas", [2.0, 3.0], "L2H4S5.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
+        ("cells.L1H4S5.train.lr_attention", float("inf"), "L1H4S5.train.lr_attention: expected a number from 1e-09 to"),
     ],
 )
 def test_every_section_is_checked_whatever_it_holds(tmp_path: Path, place: str, value: object, said: str) -> None:
@@ -1056,7 +1059,7 @@ def test_a_mistake_in_all_models_is_named_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         check_valid(values, Preregistration())
     assert caught.value.complaints == [
-        "cells.*.train.batch: expected a number from 1 to 65,536 windows, got 1000000000000.0 (in all 27 models)"
+        "cells.*.train.batch: expected a number from 1 to 65,536 windows, got 1000000000000.0 (in all 29 models)"
     ]
 
 
@@ -1066,7 +1069,7 @@ def test_a_mistake_in_some_models_or_in_what_they_inherit_is_named_once(tmp_path
     cells, calibrated = caught.value.complaints
     said = "got 0 layers and relative positions; clamp a model that has both, under sweep.controls"
     assert cells.startswith("cells.*.model.clamp: ")
-    assert cells.endswith(f"{said} (in L0S2, L0S3, L0S4)")
+    assert cells.endswith(f"{said} (in L0S5, L0S6, L0S7)")
     assert calibrated.startswith("synthetic_models.bigrams.model.clamp: ")
     assert calibrated.endswith(said)
     with pytest.raises(ConfigError) as caught:

@@ -25,17 +25,17 @@ from pipelines.train_cell import set_threads
 from tests.commands import command
 
 GRAPH = "stages: {check: {}}"
-HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
+HAS = "cells:\n  L0S5: {seed: 2}\n  L2H4S5: {seed: 2}\n"
 
 
 @pytest.mark.parametrize(
     ("module", "arguments", "said"),
     [
-        ("train_cell", [], "expected the name of one model of params.yaml, got none; it has L0S2, L2H4S2"),
-        ("train_cell", ["L2H4S9"], "got L2H4S9; did you mean L2H4S2?"),
-        ("train_cell", ["a\x1b[31m\x07"], "got a\\x1b[31m\\x07; it has L0S2, L2H4S2"),
+        ("train_cell", [], "expected the name of one model of params.yaml, got none; it has L0S5, L2H4S5"),
+        ("train_cell", ["L2H4S9"], "got L2H4S9; did you mean L2H4S5?"),
+        ("train_cell", ["a\x1b[31m\x07"], "got a\\x1b[31m\\x07; it has L0S5, L2H4S5"),
         ("extract", ["../x"], "expected the name of one model of params.yaml, got ../x; it has"),
-        ("extract", ["L0S2", "L2H4S2"], "expected the name of one model of params.yaml, got L0S2 L2H4S2"),
+        ("extract", ["L0S5", "L2H4S5"], "expected the name of one model of params.yaml, got L0S5 L2H4S5"),
         ("tokenize", [], "params.yaml: expected the key corpus, got none; run `make params`"),
         ("statistics", [], "params.yaml: expected the key corpus, got none"),
         ("calibrate", [], "params.yaml: expected the key calibrate, got none"),
@@ -87,7 +87,7 @@ def test_a_stage_of_one_model_explains_itself(tmp_path: Path, module: str) -> No
 def test_a_params_file_that_is_none_is_named(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "params.yaml").write_bytes(content)
     with pytest.raises(ValueError, match=said):
-        section(params(tmp_path), "cells", "L2H4S2")
+        section(params(tmp_path), "cells", "L2H4S5")
 
 
 @pytest.mark.parametrize("cells", ["null", "[]", "{}"])
@@ -96,7 +96,7 @@ def test_a_params_file_without_models_is_named(tmp_path: Path, cells: str) -> No
     said = "params.yaml: expected (the key cells|models by name under cells), got none; run `make params`"
     with pytest.raises(ValueError, match=said):
         read_results(tmp_path)
-    done = command(tmp_path, "pipelines.train_cell", "L2H4S2")
+    done = command(tmp_path, "pipelines.train_cell", "L2H4S5")
     assert re.match(f"\nerror: {said}", done.stderr)
 
 
@@ -307,7 +307,7 @@ def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch, given: str)
 
 
 def test_a_model_is_found_by_its_name() -> None:
-    assert model_of(["L2H4S2"], params(ROOT)) == "L2H4S2"
+    assert model_of(["L2H4S5"], params(ROOT)) == "L2H4S5"
 
 
 RIGHT = {"name": "x", "processes": 1, "peak_flops": None}

@@ -12,7 +12,7 @@ from pipelines.reference_run import computed, fingerprint
 from tests.pipelines.configured import check, copy
 from tests.report.conftest import made_up_results
 
-WEIGHTS = {"L1H2S2": "aa", "L2H4S2": "bb"}
+WEIGHTS = {"L1H2S5": "aa", "L2H4S5": "bb"}
 VALUES = "{weights: '%s', date: 2026-02-03, minutes: 41, processor: two cores}"
 
 
@@ -38,7 +38,7 @@ def test_minutes_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
     assert found["computed"] == "on 2026-02-03 on two cores"
 
 
-@pytest.mark.parametrize("other", [{}, {"L1H2S2": "aa"}, {"L1H2S2": "bb", "L2H4S2": "aa"}, WEIGHTS | {"L2H4S2": "bc"}])
+@pytest.mark.parametrize("other", [{}, {"L1H2S5": "aa"}, {"L1H2S5": "bb", "L2H4S5": "aa"}, WEIGHTS | {"L2H4S5": "bc"}])
 def test_other_weights_have_no_clock(tmp_path: Path, other: dict[str, str]) -> None:
     found = clock(tmp_path, other)
     assert found == {"weights_fingerprint": fingerprint(other)}

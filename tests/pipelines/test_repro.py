@@ -57,7 +57,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in ("models", "reports", ".git"):
         Path(folder).mkdir()
     Path("dvc.yaml").write_text("stages: {a: {cmd: b}}")
-    Path("params.yaml").write_text("cells: {L0S2: {}}")
+    Path("params.yaml").write_text("cells: {L0S5: {}}")
     repro.require_graph()
     return tmp_path
 

@@ -31,7 +31,7 @@ from tests.imported.models import POSITIONS, written
 from tests.pipelines.workspace import commit, environment, sh
 from tests.test_readme import COMMANDS, PAGES
 
-MODEL, CHECKPOINT = "L2H4S5", "00001465.safetensors"  # that the pages name
+MODEL, CHECKPOINT = "L2H4S5", "00001954.safetensors"  # that the pages name
 INSTALLS, ACCOUNT, HOSTS = "installs packages", "needs an account of W&B", "needs several hosts; tests/cluster"
 TRAINS, CORPORA = (
     "trains for minutes; tests/pipelines/test_sweep.py",

@@ -105,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     SCRATCH.mkdir(parents=True, exist_ok=True)
     paths = f"corpus.paths=[{','.join(repr(path) for path in options.text)}]"
-    compose(SCRATCH / "params.yaml", ["profile=prose", *SMALLER, paths, f"corpus.separator={options.separator!r}"])
+    compose(SCRATCH / "params.yaml", ["profile=prose", *SMALLER, paths, f"corpus.separator='{options.separator}'"])
     values = params(SCRATCH)
     cell = next(cell for name, cell in values["cells"].items() if name.startswith("L2"))
     if not (SCRATCH / "verdict.json").exists():

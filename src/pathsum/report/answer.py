@@ -42,7 +42,10 @@ def _short(results: Results) -> tuple[str, ...]:
 
 def _text(results: Results, texts: Sequence[Row]) -> str:
     """State on which text the answer holds, on which the recipe was tuned, and the onsets on other text."""
-    where = f"All of this is for {corpus_name(results)}. The default recipe was tuned on Python source code."
+    where = (
+        f"All of this is for {corpus_name(results)}. The default recipe was tuned on Python source code, docstrings, "
+        "C++ headers and a manual."
+    )
     return f"{where} {on_other_text(texts, results.corpus.name)}".strip()
 
 

@@ -101,18 +101,18 @@ def dose_response(results: Results) -> Figure | None:
     data["loss_above_never_led_nats"] = data["loss_nats"] - data["seed"].map(plain)
     weights = sorted(data["weight"].unique())
     colour, last = symbols.layer_colour(2), data["tokens"].max() / 1e6
+    seed = data["seed"].rank(method="dense")
+    x = data["weight"].map(weights.index) + 0.08 * (seed - seed.mean())  # beside each other
 
     def dots(ax: Axes, column: str, filled: bool = True, scale: float = 1.0) -> None:
-        x = data["weight"].map(weights.index) + 0.08 * (data["seed"].rank(method="dense") - 2)
         face = colour if filled else "white"
         ax.plot(x, data[column] * scale, "o", ms=6, mfc=face, mec=colour, mew=1.2, ls="none")
 
     def paint(canvas: Canvas) -> None:
         onsets, matching, cost, loss = row(canvas, 4)
         dots(onsets, "onset_tokens", scale=1e-6)
-        none = data[data["onset_tokens"].isna()]
-        x = none["weight"].map(weights.index) + 0.08 * (none["seed"].rank(method="dense") - 2)
-        onsets.plot(x, [last] * len(none), "^", ms=7, mfc="white", mec=colour, ls="none")
+        none = x[data["onset_tokens"].isna()]
+        onsets.plot(none, [last] * len(none), "^", ms=7, mfc="white", mec=colour, ls="none")
         onsets.set(ylabel="onset (million tokens)", ylim=(0, 1.08 * last), title="Onset (triangle: none)")
         dots(matching, "matching_led", filled=False)
         dots(matching, "matching")

@@ -77,7 +77,7 @@ def measured(cell: CellConfig, folder: Path) -> DoseRow:
     assert roles.previous is not None
     later = log[-1].prefix_matching[1]
     model = load_checkpoint(max((run / CHECKPOINTS).iterdir()), header.tokenizer_hash)
-    judged = HeldOut.of(verdict.tokens, n_ctx, JUDGED, JUDGED).batch()
+    judged = HeldOut.of(verdict.tokens, n_ctx, JUDGED, JUDGED).batch()[:, :-1]
     on_repeats, elsewhere = cost(model, judged, Edge("K", roles.previous, (1, later.index(max(later)))))
     found = onset([e.tokens_seen for e in log], matching)
     return DoseRow(

@@ -2,10 +2,10 @@
 
 Two-layer models with the recipe of the profile `prose`, but smaller, train on one text with several weights of repeats
 in the loss (docs/framework.md §6.7), all else equal. The weight is held for the first third of training and has fallen
-to 1 by the end of the second; the last third has the plain loss. For each model: the onset, prefix matching at the end
-of the first third and of training, the held-out loss, and what cutting the circuit costs on verdict documents. That is
-little if a head that was led to is idle. Finished models are kept in .scratch/dose_response, so the same command
-continues. Writes dose_response.csv.
+to 1 by the end of the second; the last third has the plain loss. For each model: the onset, of the evaluations up to
+the highest prefix matching; prefix matching at the end of the first third and of training; the held-out loss; and what
+cutting the circuit costs on verdict documents. That is little if a head that was led to is idle. Finished models are
+kept in .scratch/dose_response, so the same command continues. Writes dose_response.csv.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def measured(cell: CellConfig, folder: Path) -> DoseRow:
     model = load_checkpoint(max((run / CHECKPOINTS).iterdir()), header.tokenizer_hash)
     judged = HeldOut.of(verdict.tokens, n_ctx, JUDGED, JUDGED).batch()[:, :-1]
     on_repeats, elsewhere = cost(model, judged, Edge("K", roles.previous, (1, later.index(max(later)))))
-    found = onset([e.tokens_seen for e in log], matching)
+    until = 1 + max(1, matching.index(max(matching)))  # matching falls again after the release
+    found = onset([e.tokens_seen for e in log[:until]], matching[:until])
     return DoseRow(
         weight=cell.train.repeat_weight,
         seed=cell.seed,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from pathsum.config import Day, Frozen, Label, load
+from pathsum.config import Day, Frozen, Label, Positive, load
 from pipelines.handwritten import read_settings
 
 
@@ -22,7 +22,7 @@ class ReferenceRun(Frozen):
     weights: str  # fingerprint of the weights that this run trained
     date: Day
     processor: Label
-    minutes: int | None = None  # of `make repro` in a fresh clone on an idle machine, set-up included, if measured
+    minutes: Positive | None = None  # of `make repro` in a fresh clone on an idle machine, set-up included
 
     @field_validator("weights")
     @classmethod

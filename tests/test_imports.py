@@ -15,9 +15,7 @@ SOURCE = ROOT / "src" / "pathsum"
 
 # room: the rooms it may import from, besides itself, lowest floor first
 ALLOWED: dict[str, set[str]] = {
-    "bounds": set(),
-    "complaints": set(),
-    "config": {"bounds", "complaints"},
+    "config": set(),
     "core": set(),
     "statistics": set(),
     "probes": set(),
@@ -41,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
         *("corpora", "interventions", "training", "extraction"),
     },
     "imported": {
-        *("bounds", "config", "core", "statistics", "probes", "circuits", "data", "model", "records"),
+        *("config", "core", "statistics", "probes", "circuits", "data", "model", "records"),
         *("corpora", "ngrams", "behaviour", "extraction"),
     },
     # one plane is spanned by the trajectories of all models
@@ -152,8 +150,6 @@ def test_the_fingerprint_of_a_run_hashes_the_folders_of_its_stage() -> None:
 
 
 CONFIGURATION = {
-    "bounds",
-    "complaints",
     "config",
     "tracker",
     "dashboard",

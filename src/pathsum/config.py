@@ -1,16 +1,16 @@
-"""The typed and immutable configuration of a run.
+"""The typed and immutable configuration of a run. The types hold the bounds and the meaning of every setting.
 
-``load(kind, values, where)`` creates one from parsed values. It refuses unknown keys, settings that are missing or
-`???`, and numbers outside the bounds of ``pathsum.bounds``, and reports all of them at once. ``conf/`` gives the reason
-for each default.
+``load(kind, values, where)`` creates one from parsed values. It refuses unknown keys, missing settings, values of
+another type and numbers out of bounds, and reports all of them at once. ``conf/`` gives the reason for each default.
 """
 
 from __future__ import annotations
 
 import datetime
+import difflib
 import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -19,22 +19,16 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails
 
-from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP, MOST_WEIGHTS
-from pathsum.complaints import missing, of_change, of_error
-
+MOST_TOKENS_PER_STEP = 2**24  # train.batch · model.n_ctx
 PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this project is older
 
 
 def _day(value: Any) -> datetime.date:
-    """Return ``value``, a date or a text of the form YYYY-MM-DD, as a date.
-
-    Raises ValueError for anything else, and for a date before ``PUBLISHED`` or after 2100-01-01.
-    """
+    """Return ``value``, a date or a text of the form YYYY-MM-DD, as a date."""
     try:  # fromisoformat reads 20261122 and 2026-W47 as well
         written = isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value)
         day = datetime.date.fromisoformat(value) if written else value
@@ -46,16 +40,31 @@ def _day(value: Any) -> datetime.date:
 
 
 def _printable(name: str) -> str:
-    """Return ``name``. Raises ValueError if it has characters that ``str.isprintable`` refuses, or only spaces."""
     if not name.isprintable() or name.isspace():
         raise ValueError("expected a name of printable characters, not only spaces")
     return name
 
 
+def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(values)) < len(values):
+        raise ValueError("expected different numbers")
+    return values
+
+
+Whole = Annotated[int, Field(strict=True)]  # not 2.0, true or "2"
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]  # not true or "1e-3"
 Flag = Annotated[bool, Field(strict=True)]  # true or false; not 1, "yes" or "off"
 Name = Annotated[str, Field(min_length=1)]
-Label = Annotated[Name, AfterValidator(_printable)]  # shown in titles and tables
+Text = Annotated[str, AfterValidator(_printable)]  # shown in titles and tables
+Label = Annotated[Name, AfterValidator(_printable)]
 Day = Annotated[datetime.date, BeforeValidator(_day)]
+Seed = Annotated[Whole, Field(ge=0, le=2**56 - 1)]  # seven bytes; the seeds that calibration derives have six
+Seeds = Annotated[tuple[Seed, ...], AfterValidator(_distinct)]
+Share = Annotated[Real, Field(ge=0, le=1)]
+Rate = Annotated[Real, Field(ge=1e-9, le=100)]  # learning rate per step
+Spread = Annotated[Real, Field(ge=0, le=20)]  # nats; with a larger spread some words would never occur
+Positive = Annotated[Whole, Field(ge=1, le=10**10)]
+Rotations = Annotated[Whole, Field(ge=10, le=10**6)]  # with fewer, no q-value is below 0.1, and no edge composes
 
 
 class ConfigError(ValueError):
@@ -67,23 +76,9 @@ class ConfigError(ValueError):
 
 
 class Frozen(BaseModel):
-    """An immutable record. It refuses unknown keys, numbers outside their bounds (``pathsum.bounds``), and floats in
-    place of integers, with the ValidationError of pydantic. ``load`` raises ConfigError instead."""
+    """An immutable record that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _within_bounds(cls, value: Any, info: Any) -> Any:
-        known = (BOUNDS.get(base.__name__, {}).get(str(info.field_name)) for base in cls.__mro__)
-        bound = next(filter(None, known), None)
-        if bound and value != "???":
-            bound.check(value)
-        kind = cls.model_fields[str(info.field_name)].annotation
-        items = value if kind == tuple[int, ...] and isinstance(value, list | tuple) else [value]
-        if kind in (int, tuple[int, ...]) and any(isinstance(item, float) for item in items):
-            raise PydanticCustomError("int_from_float", "expected a whole number")
-        return value
 
 
 class Corpus(Frozen):
@@ -91,32 +86,32 @@ class Corpus(Frozen):
 
     source: str
     name: Label
-    validation_share: float  # share of documents outside training, as in ``corpora.corpus.split``
-    max_documents: int
+    validation_share: Real = Field(ge=1e-6, le=0.999, description="share of documents outside training")
+    max_documents: Positive
 
 
 class SyntheticCorpus(Corpus):
     """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1)."""
 
     source: Literal["synthetic"]
-    validation_share: float  # 0 in calibration, which holds documents out itself
-    seed: int
-    n_words: int  # distinct words
-    zipf: float  # exponent of the words' frequencies
-    bigram_spread: float  # nats, standard deviation of the effect of the current word on the next
-    two_back_spread: float  # nats, standard deviation of the effect of the word before the current one on the next
-    n_skip_trigrams: int
-    questions: Flag  # whether the text has the rule "question"
-    n_answers: int  # number of answers that all lookups share; 0 for no lookups
-    repeat_share: float  # share of words in copies of earlier stretches of the document
-    words_per_document: int
+    validation_share: Share = Field(description="0 in calibration, which holds documents out itself")
+    seed: Seed
+    n_words: Whole = Field(ge=1, le=10**4, description="distinct words")
+    zipf: Spread = Field(description="exponent of the words' frequencies")
+    bigram_spread: Spread = Field(description="standard deviation of the effect of the current word, nats")
+    two_back_spread: Spread = Field(description="standard deviation of the effect of the word before, nats")
+    n_skip_trigrams: Whole = Field(ge=0, le=10**4)
+    questions: Flag = Field(description='whether the text has the rule "question"')
+    n_answers: Whole = Field(ge=0, le=1000, description="number of answers that all lookups share; 0 for no lookups")
+    repeat_share: Share = Field(description="share of words in copies of earlier stretches of the document")
+    words_per_document: Whole = Field(ge=1, le=10**5)
 
 
 class TokenizerConfig(Frozen):
     """A tokenizer with byte-level BPE (byte-pair encoding) and a BOS (beginning-of-sequence) token."""
 
-    d_vocab: int  # 256 bytes, BOS, at least one merge
-    train_bytes: int  # bytes of text that the merges are learned from
+    d_vocab: Whole = Field(ge=258, le=10**6, description="tokens: 256 bytes, BOS, at least one merge")
+    train_bytes: Whole = Field(ge=1, le=10**11, description="bytes of text that the merges are learned from")
 
     @model_validator(mode="after")
     def _enough_text(self) -> TokenizerConfig:
@@ -131,16 +126,18 @@ class TokenizerConfig(Frozen):
 class ModelConfig(Frozen):
     """An attention-only transformer (docs/framework.md §1.2). With zero layers, n_heads and d_head are set to 0."""
 
-    n_layers: int
-    n_heads: int  # per layer
-    d_head: int
-    d_model: int
-    embedding_std: float  # standard deviation of W_E's entries at initialization
-    n_ctx: int  # positions of an input, that of BOS included
+    n_layers: Whole = Field(ge=0, le=64)
+    n_heads: Whole = Field(ge=0, le=1024, description="per layer")
+    d_head: Whole = Field(ge=0, le=4096)
+    d_model: Whole = Field(ge=2, le=65_536)
+    embedding_std: Real = Field(ge=1e-6, le=1000, description="standard deviation of W_E's entries at initialization")
+    n_ctx: Whole = Field(ge=8, le=65_536, description="positions of an input, that of BOS included")
     positions: str  # a key of model.positions.SCHEMES; checked by the model and by pipelines.check
     norm: Literal["none", "rms", "layer"]
     smeared_keys: Flag
-    clamp: Literal["none", "previous_token"] = "none"  # where head 0 of layer 0 attends from the first step on
+    clamp: Literal["none", "previous_token"] = Field(
+        default="none", description="where head 0 of layer 0 attends from the first step on"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -156,50 +153,35 @@ class ModelConfig(Frozen):
                 f"layers need heads: expected n_heads and d_head of at least 1, got {self.n_heads} and {self.d_head}; "
                 "set both, or n_layers: 0"
             )
-        if (weights := 4 * self.n_layers * self.n_heads * self.d_head * self.d_model) > MOST_WEIGHTS:
-            raise ValueError(
-                "a model is held in memory: expected 4 · n_layers · n_heads · d_head · d_model of at most "
-                f"{MOST_WEIGHTS:,} attention weights, got {weights:,}; lower one of them"
-            )
         return self
 
 
 class TrainConfig(Frozen):
     """The training recipe."""
 
-    tokens: int  # tokens seen in the whole training, rounded up to whole steps; 0 keeps the initial weights
-    repeat_weight: float  # at first, weight in the loss of tokens that complete a pair seen before in the window
-    repeat_tokens: int  # tokens seen until that weight is 1: held for a half of them, then linear; 0 = held to the end
-    shuffled: Flag  # control: put the tokens of each training window in random order
-    batch: int  # windows per step
-    lr_attention: float  # Muon or AdamW (``optimizer``), on W_Q, W_K, W_V and W_O
-    lr_embedding: float  # AdamW, on W_E
-    lr_unembedding: float  # AdamW, on W_U
-    lr_positions: float  # AdamW, on relative position biases and key smearing of the first layer
-    lr_later_positions: float  # AdamW, on those of all later layers
+    tokens: Whole = Field(ge=0, le=10**13, description="tokens seen, rounded up to whole steps; 0: initial weights")
+    repeat_weight: Real = Field(ge=1, le=1000, description="at first, weight of tokens that complete a repeated pair")
+    repeat_tokens: Whole = Field(ge=0, le=10**13, description="tokens until that weight is 1; 0 = held to the end")
+    shuffled: Flag = Field(description="control: the tokens of each training window in random order")
+    batch: Whole = Field(ge=1, le=65_536, description="windows per step")
+    lr_attention: Rate = Field(description="Muon or AdamW (optimizer), on W_Q, W_K, W_V and W_O")
+    lr_embedding: Rate = Field(description="AdamW, on W_E")
+    lr_unembedding: Rate = Field(description="AdamW, on W_U")
+    lr_positions: Rate = Field(description="AdamW, on relative position biases and key smearing of the first layer")
+    lr_later_positions: Rate = Field(description="AdamW, on those of all later layers")
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
-    momentum: float  # of Muon
-    betas: tuple[float, float]  # of AdamW
-    decay_attention: float  # decoupled weight decay of the attention matrices
-    decay_embedding: float  # decoupled weight decay of W_E and W_U
-    warmup_steps: int
-    decay_share: float  # share of the steps, at the end, over which the learning rate falls linearly toward 0
-    device: Literal["auto", "cpu", "cuda"]  # auto: a GPU if there is one, otherwise the CPU
-    autocast: Flag  # bf16 matrix products where the hardware has them; float32 elsewhere
-    n_log_evals: int  # log-spaced evaluations, before the linearly spaced ones
-    n_linear_evals: int  # linearly spaced evaluations
-    eval_windows: int  # held-out windows per evaluation
-    resume_every_seconds: float  # longest time of training that is lost when a run is killed
-
-    @field_validator("device", mode="before")
-    @classmethod
-    def _no_apple_gpu(cls, wanted: Any) -> Any:
-        if wanted == "mps":
-            raise ValueError(
-                "expected auto, cpu or cuda; no result is computed on Apple's GPU, which has no float64 and rounds "
-                "differently"
-            )
-        return wanted
+    momentum: Real = Field(ge=0, lt=1, description="of Muon")
+    betas: tuple[Annotated[Real, Field(ge=0, lt=1)], Annotated[Real, Field(ge=0, lt=1)]] = Field(description="of AdamW")
+    decay_attention: Real = Field(ge=0, le=100, description="decoupled weight decay of the attention matrices")
+    decay_embedding: Real = Field(ge=0, le=100, description="decoupled weight decay of W_E and W_U")
+    warmup_steps: Whole = Field(ge=0, le=10**7)
+    decay_share: Share = Field(description="share of the steps, at the end, over which the rate falls toward 0")
+    device: Literal["auto", "cpu", "cuda"]  # auto: a GPU if there is one, otherwise the CPU; Apple's has no float64
+    autocast: Flag = Field(description="bf16 matrix products where the hardware has them; float32 elsewhere")
+    n_log_evals: Whole = Field(ge=1, le=10**4, description="log-spaced evaluations, before the linearly spaced ones")
+    n_linear_evals: Whole = Field(ge=1, le=10**4, description="linearly spaced evaluations")
+    eval_windows: Whole = Field(ge=1, le=10**6, description="held-out windows per evaluation")
+    resume_every_seconds: Real = Field(ge=0, le=86_400, description="training that is lost when a run is killed")
 
     @model_validator(mode="after")
     def _weight_falls_in_training(self) -> TrainConfig:
@@ -211,32 +193,31 @@ class TrainConfig(Frozen):
         return self
 
 
-def _whole_steps(train: TrainConfig, model: ModelConfig) -> None:
-    """Raise ValueError if training is shorter than one step. 0 tokens are allowed."""
-    step = train.batch * model.n_ctx
+class CellConfig(Frozen):
+    """The complete configuration of one model: a model of the grid, a control or a synthetic model."""
+
+    seed: Seed
+    model: ModelConfig
+    train: TrainConfig
+
+    @model_validator(mode="after")
+    def _whole_steps(self) -> CellConfig:
+        _require_whole_steps(self.train, self.model)
+        return self
+
+
+def _require_whole_steps(train: TrainConfig, model: ModelConfig) -> None:
+    """Raise ValueError if a step is larger than memory, or training is shorter than one. 0 tokens are allowed."""
+    if (step := train.batch * model.n_ctx) > MOST_TOKENS_PER_STEP:
+        raise ValueError(
+            f"a step is computed at once: expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} "
+            f"tokens, got {step:,}; lower train.batch"
+        )
     if 0 < train.tokens < step:
         raise ValueError(
             f"training has whole steps: expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}, "
             f"got {train.tokens:,}; raise train.tokens or lower train.batch"
         )
-
-
-class CellConfig(Frozen):
-    """The complete configuration of one model: a model of the grid, a control or a synthetic model."""
-
-    seed: int
-    model: ModelConfig
-    train: TrainConfig
-
-    @model_validator(mode="after")
-    def _step_fits(self) -> CellConfig:
-        if (tokens := self.train.batch * self.model.n_ctx) > MOST_TOKENS_PER_STEP:
-            raise ValueError(
-                f"a step is computed at once: expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} "
-                f"tokens, got {tokens:,}; lower train.batch"
-            )
-        _whole_steps(self.train, self.model)
-        return self
 
 
 HELD_OUT = 384  # documents of a synthetic corpus on which detectors run; each fills a window
@@ -252,6 +233,7 @@ UNREAD: dict[str, dict[str, object]] = {  # synthetic models do not read these, 
         "resume_every_seconds": 20.0,
     },
     "corpus": {"name": "synthetic", "seed": 0, "validation_share": 0.0},
+    "model": {"norm": "rms", "positions": "relative"},
 }
 
 
@@ -263,7 +245,7 @@ class SyntheticModelConfig(Frozen):
     train: TrainConfig
 
     @model_validator(mode="after")
-    def _document_fills_window(self) -> SyntheticModelConfig:
+    def _fits(self) -> SyntheticModelConfig:
         if self.corpus.words_per_document != self.model.n_ctx:
             raise ValueError(
                 f"a document must fill a window: expected words_per_document = n_ctx = {self.model.n_ctx}, got "
@@ -271,14 +253,11 @@ class SyntheticModelConfig(Frozen):
             )
         if self.model.n_layers == 1 and self.model.n_heads != 1:
             raise ValueError(f"a one-layer model needs one head, whose role is then known; got {self.model.n_heads}")
-        for kind, only in (("norm", "rms"), ("positions", "relative")):
-            if (got := getattr(self.model, kind)) != only:
-                raise ValueError(f"synthetic models are trained together: expected model.{kind}={only}, got {got}")
         for section, settings in UNREAD.items():
             for name, must in settings.items():
                 if (given := getattr(getattr(self, section), name)) != must:
-                    raise ValueError(f"synthetic models do not read it: expected {section}.{name}={must}, got {given}")
-        _whole_steps(self.train, self.model)
+                    raise ValueError(f"all synthetic models are alike: expected {section}.{name}={must}, got {given}")
+        _require_whole_steps(self.train, self.model)
         return self
 
 
@@ -286,44 +265,33 @@ class CalibrateConfig(Frozen):
     """The calibration: the kinds of synthetic corpora, the settings that all kinds share, and those that differ by
     kind."""
 
-    seeds: tuple[int, ...] = Field(min_length=2)  # one synthetic corpus of each kind per seed
-    tuning_seeds: tuple[int, ...]  # on which the texts, the training and the detectors were tuned
-    rotations: int  # random rotations of the composition null
+    seeds: Seeds = Field(min_length=2)  # one synthetic corpus of each kind per seed
+    tuning_seeds: Seeds  # on which the texts, the training and the detectors were tuned
+    rotations: Rotations  # random rotations of the composition null
     corpus: dict[str, Any]
     model: dict[str, Any]
     train: dict[str, Any]
     synthetic_models: dict[str, dict[str, dict[str, Any]]] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _distinct(self) -> CalibrateConfig:
-        if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"expected distinct seeds, got {self.seeds}: equal seeds give the same synthetic corpora")
+    def _untuned(self) -> CalibrateConfig:
         if tuned := sorted(set(self.seeds) & set(self.tuning_seeds)):
             raise ValueError(f"expected seeds that are not in tuning_seeds, got {', '.join(map(str, tuned))}")
-        without = [name for name, kind in self.synthetic_models.items() if "n_layers" not in kind.get("model", {})]
-        if "n_layers" in self.model and not without:
-            raise ValueError("expected no model.n_layers for all kinds, because each kind states its own")
-        if "n_layers" not in self.model and without:
-            known = ", ".join(sorted(set(self.synthetic_models) - set(without)))
-            raise ValueError(
-                f"synthetic_models.{without[0]}: expected its model.n_layers, such as 2, got none; or is it meant to "
-                f"be one of {known}?"
-            )
-        if len({name.casefold() for name in self.synthetic_models}) < len(self.synthetic_models):
-            raise ValueError("synthetic_models: expected names that differ by more than case")
         return self
 
 
 class ExtractConfig(Frozen):
     """Sample sizes of extraction: numbers of windows, table entries and random rotations."""
 
-    held_out_windows: int  # total windows of verdict documents, for losses
-    windows_per_document: int  # largest number of windows of one document
-    windows: int  # number of windows for behavior, the first of held_out_windows; split into halves and bootstrapped
-    repeated_windows: int  # windows of repeated random tokens, bootstrapped
-    exactness_windows: int  # windows of the exactness check
-    top_k: int  # entries kept per table
-    rotations: int  # random rotations of the composition null
+    held_out_windows: Whole = Field(ge=4, le=10**6, description="windows of verdict documents, for losses")
+    windows_per_document: Whole = Field(ge=1, le=10**6, description="most windows of one document")
+    windows: Whole = Field(ge=4, le=10**6, description="windows for behavior, the first of held_out_windows")
+    repeated_windows: Whole = Field(  # queries and keys are resampled from two other windows
+        ge=3, le=10**5, description="windows of repeated random tokens"
+    )
+    exactness_windows: Whole = Field(ge=1, le=10**4, description="windows of the exactness check")
+    top_k: Whole = Field(ge=1, le=256, description="entries kept per table")
+    rotations: Rotations  # random rotations of the composition null
 
     @model_validator(mode="after")
     def _parts_of_windows(self) -> ExtractConfig:
@@ -336,109 +304,76 @@ class ExtractConfig(Frozen):
         return self
 
 
+def _in_an_address(name: str) -> str:
+    if len(name) > 128 or re.search(r"[/\\#?%:]", name):
+        raise ValueError(
+            r"expected at most 128 characters and none of / \ # ? % :, because this name is part of W&B's addresses"
+        )
+    return name
+
+
 class TrackingConfig(Frozen):
     """The settings of logging to Weights & Biases (W&B)."""
 
     mode: Literal["offline", "online", "disabled", "off"]  # off: W&B is not used; the others are modes of W&B
-    project: Label
-    group: Annotated[str, AfterValidator(_printable)]
-    entity: Annotated[str, AfterValidator(_printable)]  # "" = the account's default
-    corpus: Annotated[str, AfterValidator(_printable)] = ""  # these two are part of each run's name, tags and config
-    profile: Annotated[str, AfterValidator(_printable)] = ""
+    project: Annotated[Label, AfterValidator(_in_an_address)]
+    group: Text
+    entity: Annotated[Text, AfterValidator(_in_an_address)]  # "" = the account's default
+    corpus: Text = ""  # these two are part of each run's name, tags and config
+    profile: Text = ""
 
-    @field_validator("project", "entity")
-    @classmethod
-    def _part_of_an_address(cls, name: str) -> str:
-        if len(name) > 128 or re.search(r"[/\\#?%:]", name):
-            raise ValueError(
-                r"expected at most 128 characters and none of / \ # ? % :, because this name is part of W&B's addresses"
-            )
-        return name
+
+MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # a folder, and part of a command
+GRID_NAME = re.compile(r"(L0|L[1-9]\d*H[1-9]\d*(D[1-9]\d*)?)S(0|[1-9]\d*)")  # of a model of the grid
+NAMED = {"n_layers", "n_heads", "d_head"}  # settings that the name of a model states, besides its seed
+Changes = dict[str, dict[str, Any]]  # of a model's sections ``model`` and ``train``
+
+
+def _settings(changes: Changes, info: Any) -> Changes:
+    """Require the names of sections and settings of a model, and no change of what the model's name states."""
+    for section, settings in changes.items():
+        if section not in ("model", "train"):
+            raise ValueError(f"expected changes of model and train, got {section}")
+        known = set((ModelConfig if section == "model" else TrainConfig).model_fields)
+        for key in settings:
+            if key not in known:
+                raise ValueError(f"{section}.{unknown(str(key), known)}")
+            if info.field_name != "controls" and section == "model" and key in NAMED:
+                raise ValueError(f"model.{key}: the name of a model states it; choose models with sweep.{key}")
+    return changes
+
+
+def _folder(name: str) -> str:
+    if not MODEL_NAME.fullmatch(name) or GRID_NAME.fullmatch(name.upper()):
+        raise ValueError(
+            "the name of a control is that of its folders: expected at most 64 letters, digits and _, the first a "
+            "letter, and no name of a model of a grid"
+        )
+    return name
+
+
+def _without_null(controls: Any) -> Any:
+    """Leave out the controls that are null, so that a profile can drop controls of conf/sweep/."""
+    return {k: v for k, v in controls.items() if v is not None} if isinstance(controls, dict) else controls
+
+
+Change = Annotated[Changes, AfterValidator(_settings)]
+Axis = Annotated[tuple[Annotated[Whole, Field(ge=1, le=4096)], ...], AfterValidator(_distinct)]
 
 
 class SweepConfig(Frozen):
     """The models to train: the axes of the grid, the settings that differ by number of layers or for single models, and
     the controls."""
 
-    n_layers: tuple[int, ...] = Field(min_length=1)
-    n_heads: tuple[int, ...] = Field(min_length=1)
-    d_head: tuple[int, ...]  # further head widths; n_heads then keeps n_heads · d_head at its value for n_heads[0]
-    seeds: tuple[int, ...] = Field(min_length=1)
-    by_layers: dict[int, dict[str, Any]]  # by number of layers: changes to all models, and controls, with that number
-    overrides: dict[str, dict[str, Any]]  # by name of a model of the grid: changes to it
-    controls: dict[str, dict[str, Any]]  # by name: changes to the model with n_heads[0], seeds[0] and these n_layers
-
-    @field_validator("controls", mode="before")
-    @classmethod
-    def _without_null(cls, controls: Any) -> Any:
-        """Leave out the controls that are null, so that a profile can drop controls of conf/sweep/."""
-        return {k: v for k, v in controls.items() if v is not None} if isinstance(controls, dict) else controls
-
-    @field_validator("by_layers", mode="before")
-    @classmethod
-    def _numbers_of_layers(cls, changes: Any) -> Any:
-        """Refuse keys that are not numbers of layers. A number in quotes is accepted, because Hydra writes "2" for
-        ++sweep.by_layers.2.train.tokens=…"""
-        for key in changes if isinstance(changes, dict) else ():
-            if isinstance(key, bool | float) or not re.fullmatch(r"[0-9]{1,3}", str(key)):
-                raise ValueError(f"expected numbers of layers, such as 2, as keys, got the key {key!r}")
-        return changes
-
-    @field_validator("n_layers", "n_heads", "d_head", "seeds")
-    @classmethod
-    def _distinct(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(values)) < len(values):
-            raise ValueError("expected different numbers, because each gives models of its own")
-        return values
-
-    @field_validator("controls")
-    @classmethod
-    def _names_of_folders(cls, controls: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        for name in controls:
-            if not MODEL_NAME.fullmatch(name):
-                raise ValueError(
-                    "the name of a control is the name of its folders: expected at most 64 letters, digits and _, of "
-                    f"which the first is a letter, got {name!r}"
-                )
-            if GRID_NAME.fullmatch(re.sub(r"(?<=[A-Z])0+(?=\d)", "", name.upper())):  # L02H2S7 would pass for L2H2S7
-                raise ValueError(f"expected a name that no model of a grid can have, got {name!r}")
-        if len({name.casefold() for name in controls}) < len(controls):
-            raise ValueError("expected names that differ by more than case, because some file systems ignore case")
-        return controls
-
-    @model_validator(mode="after")
-    def _changes_are_settings(self) -> SweepConfig:
-        """Refuse changes of settings that do not exist. In ``by_layers`` and ``overrides``, also refuse changes of the
-        settings that the name of a model states (``NAMED``)."""
-        named = "the name of a model states it; choose models with sweep.n_layers, n_heads, d_head and seeds"
-        known = changeable("sweep.controls")
-        complaints = [
-            complaint
-            for entries in ("by_layers", "overrides", "controls")
-            for fixed in [known["model"] - changeable(f"sweep.{entries}")["model"]]
-            for name, change in getattr(self, entries).items()
-            for complaint in of_change(f"{entries}.{name}", change, known, dict.fromkeys(fixed, named))
-        ]
-        if complaints:
-            raise PydanticCustomError("changes", "wrong changes", {"complaints": complaints})
-        return self
-
-
-MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # a folder, and part of a command
-GRID_NAME = re.compile(r"(L0|L[1-9]\d*H[1-9]\d*(D[1-9]\d*)?)S(0|[1-9]\d*)")  # of a model of the grid
-NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, besides its seed
-
-
-def changeable(entries: str) -> dict[str, set[str]]:
-    """Return, by section, the settings that an entry of ``entries`` may change. ``entries`` is sweep.by_layers,
-    sweep.overrides, sweep.controls or calibrate.synthetic_models."""
-    settings = {"model": {*ModelConfig.model_fields}, "train": {*TrainConfig.model_fields}}
-    if entries == "calibrate.synthetic_models":
-        settings["corpus"] = {*SyntheticCorpus.model_fields}
-        return {section: keys - UNREAD.get(section, {}).keys() for section, keys in settings.items()}
-    if entries != "sweep.controls":
-        settings["model"] -= {*NAMED}
-    return settings
+    n_layers: Annotated[tuple[Annotated[Whole, Field(ge=0, le=64)], ...], AfterValidator(_distinct)] = Field(
+        min_length=1
+    )
+    n_heads: Axis = Field(min_length=1)
+    d_head: Axis  # further head widths; n_heads then keeps n_heads · d_head at its value for n_heads[0]
+    seeds: Seeds = Field(min_length=1)
+    by_layers: dict[int, Change]  # by number of layers: changes to all models, and controls, with that number
+    overrides: dict[str, Change]  # by name of a model of the grid: changes to it
+    controls: Annotated[dict[Annotated[str, AfterValidator(_folder)], Change], BeforeValidator(_without_null)]
 
 
 SECTIONS = (
@@ -455,7 +390,7 @@ def load(kind: type[C], values: Any, where: str) -> C:
     Raises ConfigError, which lists all problems. A condition on several settings is checked only if all settings of
     their sections are valid. ``where`` is the name of ``values`` in the messages.
     """
-    complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in missing(values)]
+    complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
     try:
         config = kind.model_validate(values)
         if not complaints:
@@ -464,5 +399,56 @@ def load(kind: type[C], values: Any, where: str) -> C:
         found = error.errors()
         wrong = {e["loc"][:-1] for e in found}  # a list with wrong items is also called too short
         found = [e for e in found if e["input"] != "???" and not (e["type"] == "too_short" and e["loc"] in wrong)]
-        complaints += [complaint for e in found for complaint in of_error(e, kind, where)]
+        complaints += [_complaint(e, kind, where) for e in found]
     raise ConfigError(complaints)
+
+
+def unknown(key: str, known: Iterable[str], what: str = "setting") -> str:
+    """Return the message that ``key`` is not among the ``known`` keys, with the most similar one, or all."""
+    known = sorted(known)
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"{key}: no such {what}; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
+
+
+def _missing(values: Any, path: str = "") -> Iterator[str]:
+    """Yield the place of each missing value (``???``) in nested mappings, lists and tuples, such as "train.tokens"."""
+    if isinstance(values, Mapping | list | tuple):
+        for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
+            yield from _missing(value, f"{path}.{key}" if path else str(key))
+    elif values == "???":
+        yield path
+
+
+EXPECTED = {  # by type of pydantic's error
+    "greater_than_equal": "at least {ge:,}", "less_than_equal": "at most {le:,}", "less_than": "less than {lt:,}",
+    "finite_number": "a finite number", "int_type": "a whole number", "float_type": "a number",
+    "bool_type": "true or false", "string_type": "a text", "string_too_short": "a text that is not empty",
+    "tuple_type": "a list in brackets", "dict_type": "settings by name", "model_type": "settings by name",
+    "too_short": "a list of {min_length} or more", "too_long": "a list of {max_length} at most",
+}  # fmt: skip
+
+
+def _complaint(error: ErrorDetails, kind: Any, where: str) -> str:
+    """Return the message for one error that pydantic found when it read values as a ``kind``."""
+    description = ""
+    for step in error["loc"][: -1 if error["type"] == "extra_forbidden" else None]:
+        if _is_section(kind):
+            field = kind.model_fields[str(step)]
+            kind, description = field.annotation, field.description or ""
+        elif inner := [inner for inner in get_args(kind) if inner is not Ellipsis]:
+            kind = inner[-1]
+    place = ".".join([where, *(str(step) for step in error["loc"] if step != "[key]")])
+    if error["type"] == "extra_forbidden":
+        above, _, key = place.rpartition(".")
+        return f"{above}.{unknown(key, kind.model_fields)}"
+    if error["type"] == "missing":
+        return f"{place}: is required and was not given"
+    told = EXPECTED.get(error["type"])
+    said = f"expected {told.format(**error.get('ctx', {}))}" if told else error["msg"].removeprefix("Value error, ")
+    shown = repr(error["input"])
+    got = "" if isinstance(error["input"], Mapping | BaseModel) and _is_section(kind) else f", got {shown:.100}"
+    return f"{place}: {said.replace('Input should be', 'expected')}{got}" + (f" ({description})" if description else "")
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -20,7 +20,6 @@ from pathsum.probes.evaluation import Device
 from pipelines import paths
 from pipelines.paths import ROOT, model_of, params, section
 from pipelines.results import read_results
-from pipelines.train import require_visible_modules
 from pipelines.train_cell import set_threads
 from tests.commands import command
 
@@ -233,31 +232,6 @@ def test_a_file_here_hides_no_module_of_python_or_of_a_package(tmp_path: Path) -
     assert (told.returncode, told.stderr) == (
         1, "\nerror: expected params.yaml in this folder; run `make params` in the repository's root\n"
     )  # fmt: skip
-
-
-def test_a_file_that_workers_of_a_launcher_would_run_in_place_of_a_module_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They get this folder first in their search path: `make sweep JOBS=2` ended in a traceback of this file."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("mine", "x.random", "__main__", "random"):
-        Path(f"{name}.py").write_text("raise SystemExit('a user own file was run')")
-    require_visible_modules(["--multirun", "model.n_layers=1,2", "hydra/launcher=basic"])  # no workers
-    for launcher in ("hydra/launcher=joblib", "+hydra/launcher=submitit_local"):
-        with pytest.raises(ValueError, match=r"^random\.py: expected no file here with the name of a module of Python"):
-            require_visible_modules(["--multirun", launcher, "model.n_layers=1,2"])
-    Path("random.py").rename("torch.py")
-    with pytest.raises(ValueError, match=r"^torch\.py: .* because processes of hydra/launcher=slurm would run it"):
-        require_visible_modules(["--multirun", "hydra/launcher=slurm"])
-    Path("torch.py").unlink()
-    for name in ("random", "tests", "mine"):
-        Path(name).mkdir()
-        Path(name, "__init__.py").touch()
-    with pytest.raises(ValueError, match=r"^random/__init__\.py: expected no file here"):
-        require_visible_modules(["--multirun", "hydra/launcher=slurm"])
-    Path("random", "__init__.py").unlink()  # a folder without it hides nothing
-    Path("test.py").touch()
-    require_visible_modules(["--multirun", "hydra/launcher=slurm"])
 
 
 @pytest.mark.parametrize("name", ["math", "socket"])

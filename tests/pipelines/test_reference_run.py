@@ -51,9 +51,7 @@ def test_other_weights_have_no_clock(tmp_path: Path, other: dict[str, str]) -> N
     [
         (VALUES.replace("02-03", "02-30"), "date: expected a date from 2021-12-22"),
         (VALUES.replace("2026-02-03", "0"), "date: expected a date from 2021-12-22"),
-        (VALUES.replace("41", "0"), "minutes: expected a number from 1 to 1,000,000 minutes, got 0"),
-        (VALUES.replace("41", "true"), "minutes: expected a number from 1 to 1,000,000 minutes, got True"),
-        (VALUES.replace("41", "1" + 40 * "0"), "minutes: expected a number from 1 to 1,000,000 minutes, got 1000"),
+        (VALUES.replace("41", "0"), "minutes: expected at least 1, got 0"),
         (VALUES.replace("two cores", "''"), "processor: expected a text that is not empty"),
         (VALUES.replace("%s", "zz"), "weights: expected 16 digits of 0 to 9 and a to f, got 'zz'"),
         (VALUES.replace(", processor: two cores", ""), "processor: is required"),
@@ -72,4 +70,4 @@ def test_the_check_finds_a_mistake_in_it_before_any_work(tmp_path: Path) -> None
     (copy(tmp_path) / "conf" / "reference_run.yaml").write_text(VALUES.replace("41", "0") % fingerprint(WEIGHTS))
     found = check(tmp_path)
     assert found.returncode == 1
-    assert "conf/reference_run.yaml.minutes: expected a number from 1 to 1,000,000 minutes, got 0" in found.stderr
+    assert "conf/reference_run.yaml.minutes: expected at least 1, got 0" in found.stderr

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, field_validator, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
-from pathsum.config import Day, Frozen
+from pathsum.config import Day, Frozen, Seeds
 
 
 class FrozenClaim(Frozen):
@@ -32,15 +32,8 @@ class Change(Frozen):
 class Protocol(Frozen):
     """The protocol: how models were tuned and how claims are judged."""
 
-    tuning_seeds: tuple[int, ...] = ()  # excluded from verdicts
+    tuning_seeds: Seeds = ()  # excluded from verdicts
     statements: Mapping[str, str] = Field(default_factory=dict)  # heading: sentences, as the report prints them
-
-    @field_validator("tuning_seeds")
-    @classmethod
-    def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(seeds)) < len(seeds):
-            raise ValueError("expected each seed once")
-        return seeds
 
 
 class Preregistration(Frozen):

@@ -12,8 +12,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pathsum.bounds import Bound
-
 NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
     None: "none", "LNPre": "layer", "LN": "layer", "RMSPre": "rms", "RMS": "rms",
 }  # fmt: skip
@@ -38,9 +36,9 @@ MOST_SHOWN = 8  # complaints in a message; renamed or other weights can have hun
 LARGEST = 1e4  # of a weight; those of trained models are far below, and float32 rounds larger logits to 1e-3 and more
 FLAGS = ("use_attn_scale", "rotary_adjacent_pairs")
 SIZES = ("n_layers", "n_heads", "d_head", "d_model", "d_vocab")  # must equal those of the weights, where they are given
-NUMBERS = {
-    "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(1e-12, 1), "attn_scale": Bound(1e-6, 1e6),
-    "rotary_dim": Bound(2, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
+NUMBERS: dict[str, tuple[float, float]] = {  # the smallest and the largest that is accepted
+    "n_ctx": (1.0, 65_536.0), "eps": (1e-12, 1.0), "attn_scale": (1e-6, 1e6), "rotary_dim": (2.0, 65_536.0),
+    "rotary_base": (1.0, 1e12),
 }  # fmt: skip
 CHOICES = ("normalization_type", "positional_embedding_type")
 SETTINGS = (*MUST_BE, *FLAGS, *SIZES, *NUMBERS, *CHOICES, "n_key_value_heads", "d_vocab_out")
@@ -119,9 +117,9 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
     If settings and tensors pass, each tensor with an absolute value above ``LARGEST`` gives a message. ``MASKS`` are
     not checked."""
     found = [
-        f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
-        for name, bound in NUMBERS.items()
-        if name in config and not bound.holds(config[name]) and config[name] not in DEFAULTS.get(name, ())
+        f"{name}: expected a number from {least:g} to {most:g}, got {config[name]!r}; correct the configuration"
+        for name, (least, most) in NUMBERS.items()
+        if name in config and not _between(least, config[name], most) and config[name] not in DEFAULTS.get(name, ())
     ]
     found += [
         f"{name}: expected finite floating-point numbers, got {_instead(tensor)} in {tensor.dtype} "
@@ -137,6 +135,10 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
     if (n_layers := n_layers_of(state)) > len(state):
         found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")
     return found
+
+
+def _between(least: float, value: Any, most: float) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and least <= value <= most
 
 
 def _instead(tensor: Tensor) -> str:

@@ -83,22 +83,10 @@ leet: setup ## show the runs of Weights & Biases in the terminal, without an acc
 dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## measure training steps, circuits and the growth of cost, and write bench/README.md
+bench: setup ## measure training steps and the growth of cost, and write bench/README.md
 	python -m pipelines.repro --tokens
 	python -m bench.train_step
-	python -m bench.step_profile
-	python -m bench.circuits
 	python -m bench.growth
-	python -m bench.table
-
-phase-change: setup ## time the phase change against two other recipes, and write bench/README.md
-	python -m pipelines.repro --tokens
-	python -m experiments.phase_change
-	python -m bench.table
-
-onset-law: setup ## fit the tokens at the phase change to batch size and context, and write bench/README.md
-	python -m pipelines.repro --tokens
-	python -m experiments.onset_law
 	python -m bench.table
 
 extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
@@ -116,4 +104,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke torture test cluster lint sweep corpora leet dashboard bench phase-change onset-law extract report compare open
+.PHONY: help setup params repro smoke torture test cluster lint sweep corpora leet dashboard bench extract report compare open

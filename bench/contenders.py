@@ -139,17 +139,6 @@ class PlainTransformer(nn.Module):
         """Return q, k and v, each (batch, head, pos, d_head)."""
         return read(F.rms_norm(x, x.shape[-1:])).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
-    def patterns(self, tokens: Tensor) -> list[Tensor]:
-        """Return the attention patterns of each layer, (batch, head, query, key), computed without the fused kernel,
-        which does not return them."""
-        x, found = self.embedding(tokens) + self.positions[: tokens.shape[1]], []
-        for read, write in zip(self.read, self.write, strict=True):
-            q, k, v = self.heads(read, x)
-            future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).triu(1)
-            found.append((q @ k.mT / q.shape[-1] ** 0.5).masked_fill(future, -torch.inf).softmax(-1))
-            x = x + write((found[-1] @ v).transpose(1, 2).flatten(2))
-        return found
-
 
 def products_alone(shape: Shape) -> Step:
     """Return a function that computes only the matrix products of a training step, into outputs that already exist."""

@@ -1,17 +1,13 @@
 """Measure how time and memory grow with each size: `python -m bench.growth`
 
-Three things are measured: a training step of the default recipe, the extraction of a small model, and the tokenizing of
-text. Sizes are varied one at a time. Each measurement runs in a separate process, and its memory is the peak beyond the
-memory at the start. The exponent of y in x is the slope of log y on log x by least squares. Two more exponents are
-listed: that of the operations or bytes that a step needs, counted at the same sizes, and that in the limit of large
-sizes, where one term dominates. At sizes that take a minute or less, the other terms still take most of the time.
+A training step of the default recipe, the extraction of a small model, and the tokenizing of text. Sizes are varied one
+at a time, each measurement in a process of its own; memory is the peak beyond that at the start. The exponent of y in
+x is the slope of log y on log x, with the 95 % interval of Student's t.
 """
 
 from __future__ import annotations
 
 import io
-import json
-import math
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
@@ -20,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
+from scipy.stats import linregress, t
 
 from bench.contenders import ours
-from bench.measuring import alone, peak_mb, seconds
-from bench.memory import training_bytes
-from bench.shapes import Shape, flop, model_config
-from experiments.fits import slopes
+from bench.measuring import alone, peak_mb, record, seconds
+from bench.shapes import Shape, model_config
 from pathsum.config import CellConfig, ExtractConfig, TokenizerConfig, TrainConfig
 from pathsum.core.storage import read_lines
 from pathsum.corpora.text_files import TextCorpus
@@ -37,71 +31,61 @@ from pathsum.data.windows import Windows
 from pathsum.extraction.cell import extract
 from pathsum.imported.extraction import eval_data
 from pathsum.probes.evaluation import Evaluation
-from pathsum.training.device import product_dtype
 from pathsum.training.loop import train
 from pipelines.paths import ROOT, params
 
-HERE, LIBRARY = Path(__file__).parent, "pathsum.imported.extraction"
+LIBRARY = "pathsum.imported.extraction"
 STEP = Shape("step", n_layers=2, batch=8)
 CELL = Shape("extract", n_layers=2, batch=2, n_heads=2, d_head=16, d_model=64, n_ctx=64, d_vocab=512)
-# The time and memory of this model are those of threads and kernels, which do not grow with the sizes.
-FLOOR = Shape("tiny", n_layers=1, batch=1, n_heads=1, d_head=2, d_model=4, n_ctx=16, d_vocab=64)
-AXES = (  # what is measured, name of the size, its values, and the exponents of time and memory in the limit
-    ("step", "d_vocab", (1024, 2048, 3072, 4096, 8192), (1, 1)),
-    ("step", "d_model", (128, 256, 384, 512, 1024), (1, 1)),
-    ("step", "n_heads", (2, 4, 6, 8, 16), (1, 1)),
-    ("step", "n_layers", (1, 2, 3, 4, 8), (1, 1)),
-    ("step", "n_ctx", (128, 256, 384, 512, 1024), (2, 2)),
-    ("extract", "d_vocab", (512, 1024, 2048, 4096), (2, 1)),  # time: pairs of tokens; memory: a block of counts
-    ("extract", "d_model", (32, 64, 128, 256), (3, 2)),  # a random rotation
-    ("extract", "n_heads", (2, 4, 6, 8), (2, 2)),  # every pair of heads on every window
-    ("extract", "n_layers", (1, 2, 3, 4), (math.inf, math.inf)),  # (1 + heads) ^ layers paths
-    ("extract", "n_ctx", (64, 128, 256, 512), (2, 2)),  # patterns
-    ("tokenize", "megabytes", (16, 24, 32, 48), (1, 0)),  # more text than the sample and one batch hold
+FLOOR = Shape("tiny", n_layers=1, batch=1, n_heads=1, d_head=2, d_model=4, n_ctx=16, d_vocab=64)  # warms the libraries
+AXES = (  # what is measured, name of the size, its values
+    ("step", "d_vocab", (1024, 2048, 4096, 8192)),
+    ("step", "d_model", (128, 256, 512, 1024)),
+    ("step", "n_heads", (2, 4, 8, 16)),
+    ("step", "n_layers", (1, 2, 4, 8)),
+    ("step", "n_ctx", (128, 256, 512, 1024)),
+    ("extract", "d_vocab", (512, 1024, 2048, 4096)),
+    ("extract", "d_model", (32, 64, 128, 256)),
+    ("extract", "n_heads", (2, 4, 6, 8)),
+    ("extract", "n_layers", (1, 2, 3, 4)),
+    ("extract", "n_ctx", (64, 128, 256, 512)),
+    ("tokenize", "megabytes", (16, 24, 32, 48)),  # more text than the sample and one batch hold
 )
 HOW = ExtractConfig(
     held_out_windows=40, windows_per_document=1, windows=8, repeated_windows=8, exactness_windows=1, top_k=20,
     rotations=500,
 )  # fmt: skip
-SECONDS = 1.5  # least total time of the measured training steps
+LEAST = 1.5  # seconds of the measured training steps together
 
 
 def step(shape: Shape) -> tuple[float, float]:
-    """Return the shortest time of a training step, in seconds, and the peak memory beyond that of making the model, in
-    MiB.
-
-    Other work on the machine affects the shortest time least.
-    """
+    """Return the shortest time of a training step (s), which other work on the machine affects least, and its peak
+    memory beyond that of making the model (MiB)."""
     work, times = ours(shape), list[float]()
     before = peak_mb()
     work()
-    while sum(times) < SECONDS or len(times) < 3:
+    while sum(times) < LEAST or len(times) < 3:
         times.append(seconds(work))
     return min(times), peak_mb() - before
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
-    """Run ``work``. Return its time in seconds, and by how much it raises the peak memory of the process, in MiB."""
+    """Run ``work``. Return its time (s), and by how much it raises the peak memory of the process (MiB)."""
     before = peak_mb()
     return seconds(work), peak_mb() - before
 
 
 def extraction(shape: Shape) -> tuple[float, float]:
-    """Return the time (s) and peak memory (MiB) of the extraction of an untrained model.
-
-    Another process makes the model, because the peak memory of initialization could exceed that of extraction.
-    """
+    """Return the time (s) and peak memory (MiB) of the extraction of an untrained model, made in another process."""
     with tempfile.TemporaryDirectory() as folder:
         return alone(LIBRARY, extract_last, alone(LIBRARY, all_untrained, (FLOOR, shape), Path(folder)))
 
 
 def all_untrained(shapes: Sequence[Shape], folder: Path) -> list[tuple[Any, ...]]:
-    """Make an untrained model of each shape in ``folder``. Return the arguments of ``extract`` for each."""
     return [untrained(shape, folder / shape.name) for shape in shapes]
 
 
 def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
-    """Extract all ``cells`` in turn, and return the cost of the last. The others warm up the libraries."""
     return [cost(lambda cell=cell: extract(*cell)) for cell in cells][-1]  # type: ignore[misc]
 
 
@@ -121,10 +105,8 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
 
 
 def tokenizing(megabytes: int) -> tuple[float, float]:
-    """Return the time (s) and peak memory (MiB) of training a tokenizer and writing token files.
-
-    The text has ``megabytes`` MB, in documents of 100 kB.
-    """
+    """Return the time (s) and peak memory (MiB) of training a tokenizer and writing token files, for ``megabytes`` MB
+    of text in documents of 100 kB."""
     words = [f"{'bcdfgklmnprst'[i % 13]}{'aeiou'[i % 5]}{i:x}" for i in range(5000)]
     config = TokenizerConfig(d_vocab=1024, train_bytes=1_000_000)
     with tempfile.TemporaryDirectory() as folder:
@@ -145,54 +127,34 @@ def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
     return 1 + np.random.default_rng(seed).choice(n - 1, count, p=weights / weights.sum())
 
 
-def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
-    """Measure ``what`` with the size ``axis`` set to ``size``. Return a row of growth.csv, with ``peak_mb`` in MiB.
-
-    For a training step, ``floor_mb`` (MiB), the memory of the smallest model, is subtracted, and the row has the
-    operations and bytes by count.
-    """
-    counted: dict[str, float | None] = {"flop": None, "bytes": None}
-    if what == "step":
-        shape = replace(STEP, **{axis: size})
-        time, peak = alone(LIBRARY, step, shape)
-        peak, width = peak - floor_mb, product_dtype("cpu").itemsize
-        counted = {"flop": flop(shape), "bytes": training_bytes(shape, width)}
-    elif what == "extract":
-        time, peak = extraction(replace(CELL, **{axis: size}))
-    else:
-        time, peak = alone(LIBRARY, tokenizing, size)
-    return {"what": what, "axis": axis, "size": size, "seconds": time, "peak_mb": peak, **counted}
+def measure(what: str, axis: str, size: int) -> tuple[float, float]:
+    """Return the time (s) and peak memory (MiB) of ``what`` with the size ``axis`` set to ``size``."""
+    if what == "tokenize":
+        return alone(LIBRARY, tokenizing, size)
+    if what == "extract":
+        return extraction(replace(CELL, **{axis: size}))
+    return alone(LIBRARY, step, replace(STEP, **{axis: size}))
 
 
-def fit(found: Sequence[dict[str, Any]], of: str, count: str, limit: float) -> dict[str, Any]:
-    """Fit the exponent of the column ``of`` in the size, with its 95 % interval (Student's t), to the rows of one axis.
-
-    ``counted`` in the result is the exponent of the column ``count``, or None if that column is empty. ``limit`` is the
-    exponent in the limit of large sizes. In the result, None stands for growth faster than any power.
-    """
-    x = np.log([m["size"] for m in found])
-    exponent, low, high = (round(v, 2) + 0.0 for v in slopes(np.log([m[of] for m in found]), x)[0])
-    counts = [m[count] for m in found]
-    counted = None if None in counts else round(slopes(np.log(counts), x)[0][0], 2)
-    about = {name: found[0][name] for name in ("what", "axis")} | {"of": of}
-    about |= {"exponent": exponent, "low": low, "high": high, "counted": counted}
-    return about | {"limit": None if math.isinf(limit) else limit}
+def exponent(sizes: Sequence[float], measured: Sequence[float]) -> str:
+    """Return the slope of log ``measured`` on log ``sizes``, with its 95 % interval."""
+    line = linregress(np.log(sizes), np.log(measured))
+    half = t.ppf(0.975, len(sizes) - 2) * line.stderr
+    return f"{line.slope:.2f} ({line.slope - half:.2f} to {line.slope + half:.2f})"
 
 
 def main() -> None:
-    floor_mb = alone(LIBRARY, step, FLOOR)[1]
-    measured, fits = [], []
-    for what, axis, sizes, (time, memory) in AXES:
-        found = []
-        for size in sizes:
-            m = measure(what, axis, size, floor_mb)
-            print(f"{what:9} {axis:9} {size:6}  {m['seconds']:8.3f} s  {m['peak_mb']:8.1f} MB", flush=True)
-            found.append(m)
-        measured += found
-        fits += [fit(found, "seconds", "flop", time), fit(found, "peak_mb", "bytes", memory)]
-    rounded = pd.DataFrame(measured).round({"seconds": 4, "peak_mb": 1})
-    rounded.to_csv(HERE / "growth.csv", index=False, lineterminator="\n")
-    (HERE / "growth.json").write_text(json.dumps(fits, indent=1) + "\n")
+    rows = {}
+    for what, axis, sizes in AXES:
+        time, memory = zip(*(measure(what, axis, size) for size in sizes), strict=True)
+        rows[f"growth.{what}.{axis}"] = row = {
+            "sizes": f"{sizes[0]:,} to {sizes[-1]:,}",
+            "seconds": f"{time[0]:.3f} to {time[-1]:.3f}",
+            "time": exponent(sizes, time),
+            "MiB": f"{memory[0]:.0f} to {memory[-1]:.0f}",
+        }
+        print(what, axis, row, flush=True)
+    record("growth.", rows)
 
 
 if __name__ == "__main__":

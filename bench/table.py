@@ -1,91 +1,100 @@
-"""Write bench/README.md and its figures from the stored measurements: `python -m bench.table`"""
+"""Write bench/README.md from bench/results.json: `python -m bench.table`"""
 
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from bench.exponents import growth
-from bench.findings import findings
-from bench.markdown import NOT_MEASURED, table
-from bench.memory import needs
-from bench.ratios import Results, draw_ratios, installing, ratios
-from bench.shapes import DEFAULT, LARGER
-from bench.step_profile import MODEL
-from experiments.summary import dilution, onset_law, phase_change
+from bench.shapes import ON_A_GPU, SHAPES
 
 HERE = Path(__file__).parent
-EXPERIMENTS = HERE.parent / "experiments"
+TITLES = {shape.name: shape.title for shape in (*SHAPES, *ON_A_GPU)}
+MEANING = {
+    "compiled": "`torch.compile` of the same model and optimizers, without kernels by hand",
+    "plain_loop": "a plain PyTorch loop: learned positions, fused attention, cross-entropy, AdamW",
+    "transformerlens_autocast": "TransformerLens 3 in bf16 (autocast): attention only, AdamW",
+    "transformerlens_float32": "TransformerLens 3 in float32, its default: attention only, AdamW",
+    "matmul_peak": "only the matrix products of our step, outputs allocated before",
+    "device_peak": "the product of two 8192 × 8192 matrices, the peak of the GPU",
+}
+THINGS = {"step": "training step", "extract": "extraction", "tokenize": "tokenizing"}
+PAGE = """# Benchmarks
+
+`make bench` measures and writes this page, on an idle machine. Absolute numbers depend on the machine; the ratios are
+of times within one process, in turn, medians over rounds. More than 1: ours is faster. All compute matrix products in
+the type that training chooses: bf16 where the hardware has it. TransformerLens is compared where it is installed:
+
+```bash
+make setup VENV=.scratch/lens
+.scratch/lens/bin/pip install 'transformer_lens<4'
+make bench VENV=.scratch/lens
+```
+
+## Training step
+
+A complete optimizer step of the default recipe (Muon and AdamW, biases by distance, RMS norm) on windows of 256 tokens.
+In rows with GFLOP/s, ours is the rate of the model's matrix products in a complete step, and the ratio is the share of
+the peak that the step reaches. Measured on: {machines}.
+
+{steps}
+
+## On a GPU
+
+Sizes of the profiles. Our step is one CUDA graph. Measured on: {gpus}.
+
+{gpu}
+
+## How cost grows
+
+Starting from a small model, one size at a time is varied. The exponent is the slope of log time on log size (95 %
+interval). Memory is the peak beyond that at the start.
+
+{growth}
+
+What else was measured in 2026 (circuits at d_vocab 50,000, other recipes, a thousand models) is in
+[docs/log/speed.md](../docs/log/speed.md); its code and raw results are at the tag `experiments-2026`.
+"""
 
 
-def by_hand(results: Results) -> str:
-    """Return a sentence on what hand-written kernels gain over ``torch.compile``."""
-    rows = [results.get(f"train_step.{shape.name}.compiled") for shape in (DEFAULT, LARGER)]
-    if not rows[0] or not rows[1]:
-        return "`torch.compile` was not measured, because it found no working C++ compiler."
-    return (
-        f"Against `torch.compile`, the kernels by hand and the two halves of a batch in two threads make the step "
-        f"{rows[0]['ratio']} times as fast at batch {DEFAULT.batch} and {rows[1]['ratio']} times at batch "
-        f"{LARGER.batch}."
-    )
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a Markdown table."""
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in (head, ["---"] * len(head), *rows))
 
 
-def step_profile() -> str:
-    """Return a table of the parts of a training step: the share of time, and the largest gain if the part took none."""
-    if not (path := HERE / "step_profile.json").exists():
-        return NOT_MEASURED.format("python -m bench.step_profile")
-    found = json.loads(path.read_text())
+def steps(results: Mapping[str, Any], start: str) -> str:
+    """Return the rows whose names begin with ``start``: our rate, theirs, and the ratio."""
     rows = [
-        (name, "" if name == MODEL else f"{1 / (1 - share):.2f}", f"{share:.1%}")
-        for name, share in found["shares"].items()
+        (TITLES[name.split(".")[1]], MEANING[name.split(".")[2]],
+         f"{row['ours']:,}", f"{row['theirs']:,}", row["ratio"], row["unit"])
+        for name, row in results.items()
+        if name.startswith(start)
+    ]  # fmt: skip
+    return table(("sizes", "compared with", "ours", "theirs", "ratio", "unit"), rows)
+
+
+def growth(results: Mapping[str, Any]) -> str:
+    """Return the rows on the growth of cost."""
+    rows = [
+        (THINGS[name.split(".")[1]], name.split(".")[2], row["sizes"], row["seconds"], row["time"], row["MiB"])
+        for name, row in results.items()
+        if name.startswith("growth.")
     ]
-    said = (
-        f"Where the time of a step goes ({DEFAULT.title}; {found['machine']}): if a part took no time, the step would "
-        "be faster by at most the factor beside it, and its share of the peak would grow by the same factor."
-    )
-    return f"{said}\n\n{table(('part of the step', 'gain at most (factor)', 'share of time'), rows)}"
+    return table(("what", "size", "from, to", "seconds", "exponent of time", "MiB"), rows)
 
 
-def on_a_gpu(results: Results) -> str:
-    """Return a table of the training steps on a GPU and a sentence on the share of its peak that they reach."""
-    if not (found := {name: row for name, row in results.items() if name.startswith("gpu_step.")}):
-        return NOT_MEASURED.format("python -m bench.train_step --only cuda")
-    shares = [
-        f"{row['ratio']:.0%} at the sizes of the profile `{name.split('.')[1]}`"
-        for name, row in found.items()
-        if name.endswith("device_peak")
-    ]
-    said = f"Measured on: {machines(found)}. Shares of the peak of the GPU that our step reaches: {', '.join(shares)}."
-    return f"{said}\n\n{ratios(found, 'gpu_step.', '')}"
+def page(results: Mapping[str, Any]) -> str:
+    """Return bench/README.md."""
 
+    def machines(start: str) -> str:
+        return "; ".join(sorted({row["machine"] for name, row in results.items() if name.startswith(start)}))
 
-def machines(rows: Results) -> str:
-    """Return the names of all machines on which ``rows`` were measured."""
-    return "; ".join(sorted({found["machine"] for found in rows.values()}))
-
-
-def main() -> None:
-    results = json.loads((HERE / "results.json").read_text())
-    page = (HERE / "README.template.md").read_text().format(
-        findings=findings(results, HERE / "growth.json", EXPERIMENTS / "onset_law.json", EXPERIMENTS / "dilution.json"),
-        machines=machines({name: row for name, row in results.items() if not name.startswith("gpu_step.")}),
-        training_step=ratios(results, "train_step.", "python -m bench.train_step"),
-        by_hand=by_hand(results),
-        installing=installing(results),
-        step_profile=step_profile(),
-        circuits=ratios(results, "extract.", "python -m bench.circuits"),
-        recipes=ratios(results, "phase_change", "python -m experiments.phase_change"),
-        phase_change=phase_change(results),
-        onset_law=onset_law(),
-        dilution=dilution(),
-        growth=growth(),
-        memory=needs(),
-        on_a_gpu=on_a_gpu(results),
+    return PAGE.format(
+        machines=machines("train_step."), steps=steps(results, "train_step."), growth=growth(results),
+        gpus=machines("gpu_step."), gpu=steps(results, "gpu_step."),
     )  # fmt: skip
-    (HERE / "README.md").write_text(re.sub(r"\n{3,}", "\n\n", page))  # a part may be empty
-    draw_ratios(results, HERE / "ratios.png")
 
 
 if __name__ == "__main__":
-    main()
+    (HERE / "README.md").write_text(page(json.loads((HERE / "results.json").read_text())))

@@ -17,7 +17,7 @@ from pathsum.records.doses import read_doses
 from pathsum.records.results import Cell, Results, read_cell
 from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, MODELS, SO_FAR, STATISTICS, params, section
 
-DOSES = Path("experiments/dose_response.csv")
+DOSES = Path("reports/dose_response.csv")
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 

@@ -1,7 +1,7 @@
 """Copy the working tree to a folder, to run it there on its own: python -m pipelines.scratch FOLDER [PROFILE]
 
-Files that git ignores are not copied. Neither are dvc.lock and reports/ (but for corpora.csv), so that the folder keeps
-its own.
+Files that git ignores are not copied. Neither are dvc.lock and reports/ (but for what the report reads), so that the
+folder keeps its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from pipelines.paths import stage
 
 OWN = ("dvc.lock", "reports/")  # written in the folder and never copied, but for ROWS
-ROWS = "reports/corpora.csv"  # read by the report
+ROWS = ("reports/corpora.csv", "reports/dose_response.csv")  # read by the report
 MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
@@ -42,7 +42,7 @@ def copy_tree(folder: Path) -> None:
     for stale in ("conf", "pipelines", "src"):
         shutil.rmtree(folder / stale, ignore_errors=True)
     for name in filter(None, names):
-        if Path(name).is_file() and (name == ROWS or not name.startswith(OWN)):
+        if Path(name).is_file() and (name in ROWS or not name.startswith(OWN)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(name, folder / name)
 

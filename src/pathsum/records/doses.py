@@ -1,4 +1,4 @@
-"""The models of experiments/dose_response.py, which were led to induction by weights of repeats in the loss."""
+"""Models that were led to induction by weights of repeats in the loss, an experiment of 2026 (docs/log/prose.md)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathsum.records.registry import record
 @record(
     "dose_response",
     "onset, prefix matching, loss and cost of cutting the key edge, by weight of repeats in the training loss",
-    "see §5.8 and §6.3; the script is experiments/dose_response.py",
+    "see §5.8 and §6.3; the script is at the tag experiments-2026",
     "records/doses.py",
-    stored="experiments/dose_response.csv",
+    stored="reports/dose_response.csv",
     stage="an experiment",
 )
 class DoseRow:
@@ -22,7 +22,7 @@ class DoseRow:
     weight: float  # in the loss, of tokens that complete a pair seen before in the window, at first
     seed: int
     tokens: int  # seen in training
-    onset_tokens: int | None  # docs/framework.md §6.3; None without an onset
+    onset_tokens: int | None  # docs/framework.md §6.3, up to the highest prefix matching; None without an onset
     matching_led: float  # prefix matching of the best head at the end of the first third, 0..1
     matching: float  # the same at the end of training
     previous_token: float  # of the best first-layer head at the end of training, 0..1

@@ -90,7 +90,7 @@ class Results:
     missing: tuple[str, ...]  # declared models without records
     calibration: list[CalibrationRow]
     coverage: list[CoverageRow] = field(default_factory=list)
-    doses: list[DoseRow] = field(default_factory=list)  # of experiments/dose_response.py
+    doses: list[DoseRow] = field(default_factory=list)  # led to induction by weights of repeats
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         """Return the models of the grid with ``n_layers`` layers; an empty list if there are none."""

@@ -23,7 +23,7 @@ TITLE = "Where induction hardly pays"
 def section(results: Results, _: Figures) -> Section:
     """Show every model of the experiment in a table."""
     if not results.doses:
-        return Section(TITLE, ("The experiment (experiments/dose_response.py) was not run.",))
+        return Section(TITLE, ("The experiment (docs/log/prose.md) was not run.",))
     text = (
         "All models have two layers of four heads and differ in nothing but the weight and the seed. The key edge "
         "leads from the first-layer head with the highest previous-token score to the second-layer head with the "

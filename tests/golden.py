@@ -70,7 +70,12 @@ def _weights(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _columns(path: Path) -> Iterator[tuple[str, str]]:
-    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype=str, keep_default_na=False)
+    """Yield the digest of each column of a table. In CSV files, the order of rows is no result."""
+    if path.suffix == ".parquet":
+        table = pd.read_parquet(path)
+    else:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        table = table.sort_values(list(table.columns))
     for name in table.columns:
         yield name, _digest(repr(table[name].tolist()).encode())
 

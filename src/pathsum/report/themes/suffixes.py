@@ -1,29 +1,29 @@
-"""The section on matches of more than one token (docs/framework.md §5.12)."""
+"""Matches of more than one token (docs/framework.md §5.12). The words are in suffixes.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims import content
-from pathsum.claims.formatting import interval, number, plural, span
-from pathsum.claims.suffixes import ablated, of_induction_head, uncut
+from pathsum.claims.content import CURRENT, FURTHER, PREVIOUS, TWO_BACK
+from pathsum.claims.formatting import head_label, span
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, errors, picture, row, side_by_side
-from pathsum.page.document import HEAD, MODEL, Column, Section, Table, plain
-from pathsum.records.results import Cell, Results
-from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut, SuffixCutRow
-from pathsum.report.theme import Figures, Theme, drawn
+from pathsum.page.document import Section, Table
+from pathsum.records.results import Results
+from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
+from pathsum.report import told
+from pathsum.report.theme import Figures, Theme
+from pathsum.report.told import Frames, intervals, listed
 
 TITLE = "Matching more than one token"
 CONTENT = {  # offsets of the content that is compared, at the query and at the key
-    "current × previous": (content.CURRENT, content.PREVIOUS),
-    "previous × two back": (content.PREVIOUS, content.TWO_BACK),
-    "two back × three or more back": (content.TWO_BACK, content.FURTHER),
+    "current × previous": (CURRENT, PREVIOUS),
+    "previous × two back": (PREVIOUS, TWO_BACK),
+    "two back × three or more back": (TWO_BACK, FURTHER),
 }
 SHOWN = {
     Cut.NONE: "none",
@@ -41,203 +41,103 @@ EDGES = {  # as the text calls them
     Cut.QUERY_OTHERS: "from as many other heads to the queries",
     Cut.KEY_OTHERS: "from as many other heads to the keys",
 }
-COLUMNS = ["cell", "n_heads", "condition", "cut", "longer", "shorter", "advantage", "low", "high"]
 SPREAD = 0.5  # share of the width between two groups over which the dots of one group are spread
+
+
+def facts(t: Frames) -> dict[str, Any]:
+    """Return what text, table and figure show, over the models with suffix matching. Empty without such models."""
+    uncut = t.suffix_cuts[t.suffix_cuts["cut"] == Cut.NONE].set_index("cell")
+    if uncut.empty:
+        return {}
+    mine = t.suffix_matches.merge(uncut.reset_index()[["cell", "layer", "head"]]).set_index("cell")
+    two, three = (mine[mine["condition"] == name] for name in (Condition.TWO_ONE, Condition.THREE_TWO))
+    having = uncut.index[uncut["low"] > 0]
+    cuts = t.suffix_cuts[t.suffix_cuts["cell"].isin(having)]
+    edges = [(name, cuts[cuts["cut"] == cut]) for cut, name in EDGES.items()]
+    return {
+        "uncut": uncut,
+        "two": two,
+        "three": three,
+        "chance": two["chance"].iloc[0],
+        "having": len(having),
+        "edges": [(name, rows["cell"].nunique(), rows) for name, rows in edges if len(rows)],
+        "random": cuts[cuts["cut"].isin((Cut.QUERY_RANDOM, Cut.KEY_RANDOM))],
+        "others": t.suffix_cuts[t.suffix_cuts["cut"] == Cut.BUT_ONE_TOKEN],
+        "by_heads": uncut.groupby("n_heads")["advantage"].median().to_dict(),
+    }
 
 
 def section(results: Results, figures: Figures) -> Section:
     """Show whether induction heads prefer longer matches, through which edges, and how this affects the loss."""
-    cells = [c for c in results.cells.values() if uncut(c) is not None]
-    if not cells:
-        return Section(TITLE, ("This sweep has no two-layer model.",))
-    method = (
-        "In AMF's mechanism, an induction head matches the current token alone: all earlier occurrences of this token "
-        "score alike. Here two earlier matches compete in one sequence of random tokens that are otherwise all "
-        "different. Both matches end with the current token; the longer one also matches the previous token. The "
-        "follower of a match is the token directly after it. Each sequence is used with the two matches in both "
-        "orders, so that neither their distance nor the follower favors one of them. The head is the one after the "
-        "first layer with the best prefix matching at training's last evaluation; these sequences were not used to "
-        "choose it."
-    )
-    text = (method, _behaviour(cells), *_edges(cells), _heads(cells))
-    return Section.of(TITLE, text, (*drawn(figures, "suffixes"), _table(cells)))
+    t = Frames(results.cells)
+    if not (found := facts(t)):
+        return told.absent(TITLE)
+    return told.section(TITLE, "suffixes", found, {**figures, "suffix_cuts": table(t, found)})
 
 
-# ---- text -----------------------------------------------------------------------------------------------------------
-
-
-def _behaviour(cells: Sequence[Cell]) -> str:
-    rows = [r for c in cells if (r := of_induction_head(c, Condition.TWO_ONE)) is not None]
-    prefer = [r for r in rows if r.low > 0]
-    text = (
-        f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (95 % interval "
-        f"of the difference of attention above 0). It gives {span([r.longer for r in rows])} of its attention to the "
-        f"follower of the match of two tokens and {span([r.shorter for r in rows])} to the follower of the match of "
-        f"one token (ranges over models); uniform attention gives {number(rows[0].chance, 3)}."
-    )
-    if not prefer:
-        text += " No head is shown to match more than the current token."
-    third = [r for c in cells if (r := of_induction_head(c, Condition.THREE_TWO)) is not None]
-    gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
-    return (
-        f"{text} The model's log-probability of the follower of the longer match is {span(gains)} nats above that of "
-        "the other follower. With three tokens against two, the head prefers the longer match in "
-        f"{sum(r.low > 0 for r in third)} of {plural(len(third), 'model')}; the difference of attention is "
-        f"{span([r.advantage for r in third])} (range over all models)."
-    )
-
-
-def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """State what remains of the advantage under each cut of ``EDGES`` and with random directions, over the models that
-    have an advantage, and the rise of the second copy's loss under ``Cut.BUT_ONE_TOKEN``. Empty without such models."""
-    having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
-    text = [t for cut in EDGES if (t := _left(having, cut))]
-    if not text:
-        return ()
-    second_copy = [r.second_copy_nats for c in cells for r in ablated(c, Cut.BUT_ONE_TOKEN)]
-    cuts = (Cut.QUERY_RANDOM, Cut.KEY_RANDOM)
-    random = [r.left for c in having for cut in cuts for r in ablated(c, cut) if r.left is not None]
-    return (
-        "In the models that prefer the match of two tokens, edges into the induction head are ablated (mean and "
-        "resample ablation): those from previous-token heads to its queries, and those from heads that attend two "
-        "tokens back to its keys (of each kind, the best first-layer head and others with a high score). Controls are "
-        "as many edges to the same side from heads that are none of these, if there are as many. On other sequences, "
-        "these edges cost most of the advantage. The advantage is the attention to the follower of the match of two "
-        "tokens minus that to the follower of the match of one. Three numbers follow for each set of edges, as ranges "
-        "over models and methods: the share of the advantage that remains, the share that remains of the attention to "
-        "the follower of a match of one token (in sequences without another match), and the rise of the loss on the "
-        f"second copy of repeated random tokens. {' '.join(text)} If the same changes of previous-token heads and of "
-        f"heads that attend two tokens back are made in random directions (four rotations), {span(random)} of the "
-        "advantage remain.",
-        "In one-token matching, the queries of the induction head read no earlier head, and its keys read only "
-        "previous-token heads. Ablation of all other edges into its queries and keys, including those of two-token "
-        f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (range over all models, "
-        "mean and resample ablation).",
-    )
-
-
-def _left(cells: Sequence[Cell], cut: Cut) -> str:
-    rows = [r for c in cells for r in ablated(c, cut)]
-    if not rows:
-        return ""
-    left = [r.left for r in rows if r.left is not None]
-    kept = [r.alone_left for r in rows if r.alone_left is not None]
-    models = sum(bool(ablated(c, cut)) for c in cells)
-    having = "" if models == len(cells) else f"{plural(models, 'model')} with such heads"
-    notes = "; ".join(note for note in ("" if cut in CONTROLS_OF else "control", having) if note)
-    return (
-        f"Without the edges {EDGES[cut]}{f' ({notes})' if notes else ''}, {span(left)} of the advantage and "
-        f"{span(kept)} of the attention remain, and the loss rises by {span([r.second_copy_nats for r in rows])} nats "
-        "per token."
-    )
-
-
-def _heads(cells: Sequence[Cell]) -> str:
-    """State the median advantage for each number of heads; empty if all models have the same number."""
-    counts = sorted({c.summary.n_heads for c in cells})
-    if len(counts) < 2:
-        return ""
-    medians = [
-        median(r.advantage for c in cells if c.summary.n_heads == n and (r := uncut(c)) is not None) for n in counts
-    ]
-    text = ", ".join(f"{number(m)} with {plural(n, 'head')}" for n, m in zip(counts, medians, strict=True))
-    return f"The median advantage over models by number of heads per layer, without ablation: {text}."
-
-
-# ---- table ----------------------------------------------------------------------------------------------------------
-
-
-def _table(cells: Sequence[Cell]) -> Table:
-    sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
-    windows = span([r.windows for c in cells for r in c.rows(SuffixCutRow)], 0)
-    return Table.of(
-        [
-            (c, of_induction_head(c, Condition.THREE_TWO), uncut(c), of_induction_head(c, Condition.TWO_ONE))
-            for c in cells
-        ],
-        MODEL,
-        HEAD,
-        Column("two tokens", "longer"),
-        Column("one token", "shorter"),
-        Column("difference", ("advantage", "low", "high")),
-        Column("three against two", lambda _, third, *__: interval(third.advantage, third.low, third.high)),
-        Column("log-probability (nats)", lambda _, __, r, ___: interval(r.gain_nats, r.gain_low, r.gain_high)),
-        *(
-            Column(f"without {cut}", lambda c, *_, cut=cut: _resampled(c, cut, "advantage", "low", "high"))
-            for cut in CONTROLS_OF
+def table(t: Frames, found: dict[str, Any]) -> Table:
+    """Return the table of the section: a row for each model."""
+    uncut = found["uncut"]
+    resampled = t.suffix_cuts[(t.suffix_cuts["method"] == "resample") & t.suffix_cuts["rotation"].isna()]
+    by_cut = {cut: rows.set_index("cell").reindex(uncut.index) for cut, rows in resampled.groupby("cut")}
+    scores = t.content_scores.merge(t.induction)
+    parts = scores.pivot_table(index="cell", columns=["query", "key"], values="preference_nats", aggfunc="sum")
+    shares = parts.div(parts.sum(axis=1).where(lambda whole: whole > 0), axis=0).reindex(uncut.index)
+    shown = {
+        "model": uncut.index,
+        "head": [head_label(*place) for place in zip(uncut["layer"], uncut["head"], strict=True)],
+        "two tokens": found["two"]["longer"],
+        "one token": found["two"]["shorter"],
+        "difference": intervals(found["two"]),
+        "three against two": intervals(found["three"]),
+        "log-probability (nats)": intervals(uncut, "gain_nats", "gain_low", "gain_high"),
+        **{f"without {cut}": intervals(by_cut[cut]) for cut in CONTROLS_OF if cut in by_cut},
+        "second copy, one-token matching alone (nats)": intervals(
+            by_cut[Cut.BUT_ONE_TOKEN], "second_copy_nats", "second_copy_low", "second_copy_high"
         ),
-        Column(
-            "second copy, one-token matching alone (nats)",
-            lambda c, *_: _resampled(c, Cut.BUT_ONE_TOKEN, "second_copy_nats", "second_copy_low", "second_copy_high"),
-        ),
-        *(
-            Column(f"score: {label}", lambda c, *_, at=at: plain(content.share(content.of_induction_head(c), *at)))
-            for label, at in CONTENT.items()
-        ),
-        caption="Preference of the best induction head for the longer of two matches. Two tokens, one token: its "
-        "attention to the follower of each match, 0 to 1; difference: the former minus the latter; three against "
-        "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
-        "followers. “Without”: the difference for two tokens against one when the named edges are ablated. Second "
-        "copy: rise of the loss on the second copy of repeated random tokens when all edges into the head's queries "
-        "and keys but those of one-token matching are ablated. Both use resample ablation. 95 % bootstrap intervals "
-        f"over {sequences} sequences ({windows} windows for the second copy). Score: shares of the head's preference "
-        "for the token after the earlier occurrence, on repeated random tokens, by what is compared (at the query × at "
-        "the key). Current × previous is the match of one token. Previous × two back adds the second token. Two back × "
-        "three or more back adds the third, and includes all content further back at the key. The CSV has both "
-        "ablation methods and every set of edges.",
-        csv="suffix_cuts.csv",
+        **{f"score: {name}": shares.get(at, pd.Series(index=uncut.index)).round(2) + 0 for name, at in CONTENT.items()},
+    }
+    sequences, windows = (span(listed(rows), 0) for rows in (uncut["sequences"], t.suffix_cuts["windows"]))
+    caption = (
+        "Attention of the best induction head to the follower of each match (0 to 1), their difference, the same for "
+        "three tokens against two, the difference of log-probability, the difference without the named edges, and the "
+        "rise of the loss on the second copy with one-token matching alone (both: resample ablation). 95 % bootstrap "
+        f"over {sequences} sequences ({windows} windows for the second copy). Score: share of the head's preference on "
+        "repeated random tokens, by what is compared (at the query × at the key)."
     )
-
-
-def _resampled(cell: Cell, cut: Cut, *value: str) -> str:
-    """Format a value and its interval under resample ablation of the edges of ``cut``; a dash if it was not measured.
-
-    ``value`` names three fields of the record: the value and the two ends of its interval."""
-    rows = [r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")]
-    return interval(*(getattr(rows[0], name) for name in value)) if rows else "–"
+    return told.table(pd.DataFrame(shown), caption, csv="suffix_cuts.csv")
 
 
 def suffixes(results: Results) -> Figure | None:
     """Draw the attention to the followers of the longer and the shorter match by heads per layer, and the advantage
     with edges ablated. None without suffix matching."""
-    cells = [c for c in results.cells.values() if uncut(c) is not None]
-    if not cells:
+    t = Frames(results.cells)
+    if not (found := facts(t)):
         return None
-    data = pd.DataFrame([line for c in cells for line in _lines(c)], columns=COLUMNS)
+    cut = t.suffix_cuts[t.suffix_cuts["method"].isin(("", "resample")) & t.suffix_cuts["cut"].isin(SHOWN)]
+    least = cut.sort_values("advantage").drop_duplicates(["cell", "cut"]).sort_index()  # of several rotations
+    clean = pd.concat([found["two"], found["three"]]).reset_index()
+    columns = ["cell", "n_heads", "condition", "cut", "longer", "shorter", "advantage", "low", "high"]
+    data = pd.concat([clean.assign(cut=""), least.assign(condition="")]).reindex(columns=columns)
 
     def paint(canvas: Canvas) -> None:
         left, middle, right = row(canvas, 3)
-        _attention(left, data, Condition.TWO_ONE)
-        _attention(middle, data, Condition.THREE_TWO)
+        _attention(left, found["two"], Condition.TWO_ONE)
+        _attention(middle, found["three"], Condition.THREE_TWO)
         left.legend(loc="upper left")
-        _advantage(right, data[data["cut"] != ""])
+        _advantage(right, least)
 
-    sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
-        "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), per "
-        "model. Right: the advantage (attention after the longer match minus attention after the shorter one), in the "
-        "whole model (“none”) and with edges into the head resampled; “all but current × previous”: all edges but "
-        "those of one-token matching; “control”: as many edges of other heads; “random”: the changes of the first two "
-        "sets in random directions (of four rotations, the one that leaves least). Bars: "
-        f" 95 % bootstrap intervals over {sequences} sequences."
+        "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), per model. "
+        "Right: the advantage, in the whole model (“none”) and with edges into the head resampled; “all but current × "
+        "previous”: all edges but those of one-token matching; “control”: as many edges of other heads; “random”: the "
+        "first two in random directions (of four rotations, the one that leaves least). Bars: 95 % bootstrap intervals "
+        f"over {span(listed(found['uncut']['sequences']), 0)} sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (15.0, 4.0), paint)
 
 
-def _lines(cell: Cell) -> list[tuple[object, ...]]:
-    n_heads = cell.summary.n_heads
-    clean = [r for name in (Condition.TWO_ONE, Condition.THREE_TWO) if (r := of_induction_head(cell, name)) is not None]
-    rows = [r for r in cell.rows(SuffixCutRow) if r.method in ("", "resample") and r.cut in SHOWN]
-    rows.sort(key=lambda r: r.advantage, reverse=True)
-    cuts = {r.cut: r for r in rows}.values()  # of several rotations, the one that leaves least
-    return [
-        *((cell.name, n_heads, r.condition, "", r.longer, r.shorter, r.advantage, r.low, r.high) for r in clean),
-        *((cell.name, n_heads, "", r.cut, None, None, r.advantage, r.low, r.high) for r in cuts),
-    ]
-
-
 def _attention(ax: Axes, data: pd.DataFrame, condition: Condition) -> None:
-    data = data[data["condition"] == condition]
     order = sorted(set(data["n_heads"]))
     x = side_by_side(data["n_heads"], order, SPREAD)
     ax.vlines(x, data["shorter"], data["longer"], color=symbols.FAINT, lw=1)
@@ -259,8 +159,8 @@ def _advantage(ax: Axes, data: pd.DataFrame) -> None:
 
 
 THEME = Theme(
-    TITLE,
-    section,
+    title=TITLE,
+    section=section,
     figures=(suffixes,),
     sources={"suffixes": ("suffix_matches", "suffix_cuts")},
     tables=("suffix_matches", "suffix_predictions", "suffix_cuts"),

@@ -1,0 +1,146 @@
+"""Facts and words of a theme: ``facts`` over frames of records, and a Markdown template that quotes them.
+
+In a template, paragraphs are separated by blank lines, and a paragraph [name] is the figure or the table of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from pathsum.claims.formatting import interval, number, plural, span
+from pathsum.core.storage import frame
+from pathsum.page.document import Block, Entry, Kind, Section, Table
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records import registry
+from pathsum.records.results import Cell
+from pathsum.records.roles import HeadRoles
+from pathsum.records.summary import CellSummary
+
+
+class Frames:
+    """One frame per record, by its name: the rows of all ``cells``, with the columns ``cell``, ``n_layers`` and
+    ``n_heads`` of their model. ``t.suffix_cuts`` has those of the record suffix_cuts."""
+
+    def __init__(self, cells: Mapping[str, Cell]) -> None:
+        self._cells = cells
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """Return the summaries of the models, by name."""
+        return frame([c.summary for c in self._cells.values()], CellSummary).set_index("cell")
+
+    @cached_property
+    def log(self) -> pd.DataFrame:
+        """Return the evaluations in training, with the scores of the best head: ``matching``, and ``previous`` in the
+        first layer."""
+        parts = [frame(cell.log, Evaluation).assign(cell=name) for name, cell in self._cells.items()]
+        found = pd.concat(parts, ignore_index=True)
+        return found.assign(
+            matching=found["prefix_matching"].map(_best),
+            previous=found["previous_token"].str[:1].map(_best),
+        )
+
+    @cached_property
+    def induction(self) -> pd.DataFrame:
+        """Return the induction head of each model: cell, layer, head."""
+        return self._heads("induction")
+
+    @cached_property
+    def previous(self) -> pd.DataFrame:
+        """Return the previous-token head of each model: cell, layer, head."""
+        return self._heads("previous")
+
+    def _heads(self, role: str) -> pd.DataFrame:
+        places = {name: getattr(HeadRoles.of(cell.log), role) for name, cell in self._cells.items()}
+        rows = [(name, *place) for name, place in places.items() if place]
+        return pd.DataFrame(rows, columns=["cell", "layer", "head"])
+
+    def __getattr__(self, record: str) -> pd.DataFrame:
+        kinds = registry.tables()
+        if record not in kinds:
+            raise AttributeError(record)
+        parts = [frame(cell.tables.get(record, []), kinds[record]).assign(cell=name)
+                 for name, cell in self._cells.items()]  # fmt: skip
+        found = pd.concat([part for part in parts if len(part)] or [frame([], kinds[record]).assign(cell=[])])
+        for about in ("n_layers", "n_heads"):
+            found[about] = self.cells[about].reindex(found["cell"]).to_numpy()
+        setattr(self, record, found := found.reset_index(drop=True))
+        return found
+
+
+def listed(values: Iterable[Any]) -> list[float]:
+    """Return the numbers of a column, without missing ones."""
+    return [float(value) for value in values if not pd.isna(value)]
+
+
+def intervals(rows: pd.DataFrame, value: str = "advantage", low: str = "low", high: str = "high") -> pd.Series:
+    """Return "value [low, high]" for each row."""
+    return rows.apply(lambda row: interval(row[value], row[low], row[high]), axis=1)
+
+
+def count(passes: pd.Series, noun: str = "model") -> str:
+    """Return "2 of 3 models": how many are true."""
+    return f"{int(passes.sum())} of {plural(len(passes), noun)}"
+
+
+FILTERS = {"num": number, "span": lambda values, digits=2: span(listed(values), digits), "count": count}
+
+
+def section(title: str, name: str, facts: Mapping[str, Any], blocks: Mapping[str, Block]) -> Section:
+    """Return the section that the template themes/``name``.md makes of ``facts``. Absent ``blocks`` are left out."""
+    environment = Environment(loader=FileSystemLoader(Path(__file__).parent / "themes"), undefined=StrictUndefined,
+                              trim_blocks=True, lstrip_blocks=True)  # fmt: skip
+    environment.filters |= FILTERS
+    paragraphs, shown = [], []
+    for part in re.split(r"\n\s*\n", environment.get_template(f"{name}.md").render(facts)):
+        text = " ".join(part.split())
+        if block := re.fullmatch(r"\[(\w+)\]", text):
+            shown += [blocks[block[1]]] if block[1] in blocks else []
+        else:
+            paragraphs.append(text)
+    return Section.of(title, paragraphs, shown)
+
+
+def absent(title: str) -> Section:
+    """Return the section in place of one that has nothing to show."""
+    return Section(title, ("No model of this sweep has what this section shows.",))
+
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def table(
+    shown: pd.DataFrame, caption: str, digits: Mapping[str, int] = NONE, kinds: Mapping[str, Kind] = NONE, **more: Any
+) -> Table:
+    """Return a table of the page from a frame of texts and numbers; missing ones are dashes.
+
+    By column, ``digits`` gives decimals (2; whole numbers have none) and ``kinds`` what it holds ("text" for model and
+    head, otherwise "number"). ``more`` are further fields of the table."""
+    kinds = {"model": "text", "head": "text", **kinds}
+    rows = tuple(
+        tuple(
+            Entry(value if isinstance(value, str) else _shown(value, digits.get(name, 2)), kinds.get(name, "number"))
+            for name, value in zip(shown.columns, row, strict=True)
+        )
+        for row in shown.itertuples(index=False, name=None)
+    )
+    return Table(caption, tuple(shown.columns), rows, **more)
+
+
+def _shown(value: Any, digits: int) -> str:
+    if pd.isna(value):
+        return number(None)
+    return f"{int(value):,}" if isinstance(value, int | np.integer) else number(float(value), digits)
+
+
+def _best(scores: Iterable[Iterable[float]]) -> float | None:
+    return max((score for heads in scores for score in heads), default=None)

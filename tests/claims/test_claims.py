@@ -11,6 +11,7 @@ import pytest
 
 from pathsum.claims import registry, samples
 from pathsum.claims.formatting import number
+from pathsum.claims.joint_ablation import at_the_end
 from pathsum.claims.judging import (
     ABSENT,
     NO_MODEL,
@@ -311,7 +312,7 @@ def test_a_card_prints_what_the_value_of_one_model_rests_on() -> None:
     assert sample("composition_mostly_k") == "1 edges that compose"
     assert sample("phase_change_coincides") == "32 held-out windows"
     assert sample("previous_token_head") == "64 held-out windows"
-    ends = {r.windows for c in WORKS.with_layers(2) for r in joint_ablation.at_the_end(c)}
+    ends = {r.windows for c in WORKS.with_layers(2) for r in at_the_end(c)}
     assert sample("joint_ablation") == f"{ends.pop()} held-out windows"
     assert not ends
 
@@ -371,7 +372,8 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
 def test_fewer_other_heads_are_no_control() -> None:
     """Guards against a claim without control: the model is left out, beside others it does not count."""
     cell = WORKS.cells["L2H2S0"]
-    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.rows(JointAblationRow)]
+    pair: dict[str, Any] = {"heads": "L1H0 L1H2", "n_heads": 2}
+    two = [dataclasses.replace(r, **pair) if r.ablated == "induction" else r for r in cell.rows(JointAblationRow)]
     none = [r for r in two if r.ablated == "induction"]
     resampled = [r for r in cell.rows(JointAblationRow) if (r.ablated, r.method) != ("others", "zero")]
     for rows in (two, none, resampled):
@@ -424,7 +426,7 @@ def test_every_random_rotation_is_a_control_and_no_clear_loss_drop_is_no_share()
     """Guards against a verdict by the rotation that is listed first, and against a share of nothing."""
     cell = WORKS.cells["L2H2S0"]
     rows = cell.rows(JointAblationRow)
-    (rotated,) = (r for r in joint_ablation.at_the_end(cell) if r.method == "rotated")
+    (rotated,) = (r for r in at_the_end(cell) if r.method == "rotated")
     others = [r for r in rows if r is not rotated]
     near = dataclasses.replace(rotated, behind_low=-0.002)
     for turned in ([rotated] * 3 + [near], [near] + [rotated] * 3):

@@ -6,71 +6,85 @@ import dataclasses
 
 from pathsum.claims.causal import CLAIMS, edge_label
 from pathsum.claims.judging import NOT, REPRODUCED, judge
-from pathsum.figures.causal import ablations
+from pathsum.page.document import Table
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
-from pathsum.report.themes.causal import section
+from pathsum.records.results import Cell, Results
+from pathsum.report.themes.causal import ablations, facts, section
+from pathsum.report.told import Frames
 from tests.report import synthetic
 
+RESULTS = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
+(CELL,) = RESULTS.cells.values()
 
-def test_a_sweep_without_a_second_layer_says_that_nothing_was_intervened_on() -> None:
+
+def only(*cells: Cell) -> Results:
+    return dataclasses.replace(RESULTS, cells={c.name: c for c in cells})
+
+
+def texts(results: Results) -> list[list[list[str]]]:
+    """Return the entries of the tables of the section."""
+    tables = [block for block in section(results, {}).blocks if isinstance(block, Table)]
+    return [[[entry.text for entry in row] for row in table.rows] for table in tables]
+
+
+def test_a_sweep_without_a_second_layer_has_no_interventions() -> None:
     results = synthetic.results(layers=(0, 1))
-    found = section(results, {})
-    assert found.blocks == ()
-    assert found.paragraphs == ("This sweep has no model of two layers to intervene on.",)
+    assert facts(Frames(results.cells)) == {}
+    assert section(results, {}).blocks == ()
+    assert ablations(results) is None
 
 
 def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval() -> None:
-    results = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
-    (cell,) = results.cells.values()
-    heads, edges, terms = section(results, {}).blocks
-    assert [entry.text for entry in heads.rows[0][:4]] == ["L2H4S0", "L0H0", "+2.09", "L1H0"]
-    assert [row[1].text[-3:] for row in edges.rows] == ["(K)", "(Q)", "(V)"]
-    ablated = [a for a in cell.rows(AblationRow) if a.target == "edge" and a.method == "resample"]
+    heads, edges, terms = texts(RESULTS)
+    assert heads[0][:4] == ["L2H4S0", "L0H0", "+2.09", "L1H0"]
+    assert [row[1][-3:] for row in edges] == ["(K)", "(Q)", "(V)"]
+    ablated = [a for a in CELL.rows(AblationRow) if a.target == "edge" and a.method == "resample"]
     strongest = max(ablated, key=lambda a: a.second_copy_nats)
-    assert edges.rows[0][1].text == edge_label(strongest) == "L0H0 → L1H0 (K)"
-    assert edges.rows[0][4].text.startswith(f"{strongest.second_copy_nats:.2f} [{strongest.second_copy_low:.2f}, ")
-    assert [row[1].text for row in terms.rows] == ["direct path", "single heads", "virtual heads"]
+    assert edges[0][1] == edge_label(strongest) == "L0H0 → L1H0 (K)"
+    assert edges[0][4].startswith(f"{strongest.second_copy_nats:.2f} [{strongest.second_copy_low:.2f}, ")
+    assert [row[1] for row in terms] == ["direct path", "single heads", "virtual heads"]
 
 
 def test_one_head_a_layer_has_no_others_to_stand_beside() -> None:
     results = synthetic.results(layers=(2,), heads=(1,), seeds=(0,))
-    figure = ablations(results)
-    assert figure is not None
-    _, heads, edges, _ = section(results, {"ablations": figure}).blocks
-    assert [row[5].text for row in heads.rows] == ["–"]
-    assert [row[5].text for row in edges.rows] == ["–"] * 3
+    assert ablations(results) is not None
+    heads, edges, _ = texts(results)
+    assert [row[5] for row in heads] == ["–"]
+    assert [row[5] for row in edges] == ["–"] * 3
 
 
 def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     """Guards against ranking edges by their means without a paired test."""
-    results = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
     key_edge = next(c for c in CLAIMS if c.id == "induction_key_edge")
-    assert judge(key_edge, results).verdict == REPRODUCED
-    (cell,) = results.cells.values()
-    close = [dataclasses.replace(c, difference_nats=0.036, low=-0.017, high=0.091) for c in cell.rows(EdgeContrastRow)]
-    unsure = dataclasses.replace(results, cells={cell.name: cell.having(edge_contrasts=close)})
+    assert judge(key_edge, RESULTS).verdict == REPRODUCED
+    close = [dataclasses.replace(c, difference_nats=0.036, low=-0.017, high=0.091) for c in CELL.rows(EdgeContrastRow)]
+    unsure = only(CELL.having(edge_contrasts=close))
     found = judge(key_edge, unsure)
     assert found.verdict == NOT
-    assert found.notes[cell.name].endswith("resample ablation 0.04 [−0.02, 0.09] (rivals: L0H0 → L1H0 (V))")
-    assert found.unsure == [cell.name]
+    assert found.notes[CELL.name].endswith("resample ablation 0.04 [−0.02, 0.09] (rivals: L0H0 → L1H0 (V))")
+    assert found.unsure == [CELL.name]
+    assert facts(Frames(unsure.cells))["least"] == [(CELL.name, "0.04 [−0.02, 0.09]", "outside", "L0H0 → L1H0 (K)")]
 
 
-def test_the_table_of_all_single_ablations_says_how_few_windows_it_rests_on() -> None:
-    heads, edges, _ = section(synthetic.results(layers=(2,), heads=(4,), seeds=(0,)), {}).blocks
-    assert "means over 12 windows" in heads.caption
-    assert "95 % intervals over 12 windows" in edges.caption
+def test_the_least_contrast_is_of_the_smallest_difference_under_resample_ablation() -> None:
+    rows = [
+        dataclasses.replace(c, difference_nats={"resample": 1.0, "zero": 0.1}[c.method] - (c.rival == "V") / 2)
+        for c in CELL.rows(EdgeContrastRow)
+    ]
+    ((_, difference, rival, _),) = facts(Frames(only(CELL.having(edge_contrasts=rows)).cells))["least"]
+    assert (difference[:4], rival) == ("0.50", "V")
 
 
-def test_a_model_extracted_without_distances_is_still_stated() -> None:
-    results = synthetic.results(layers=(2,), seeds=(0,))
-    bare = {name: c.having(distances=[]) for name, c in results.cells.items()}
-    assert len(section(dataclasses.replace(results, cells=bare), {}).paragraphs) == 3
+def test_the_tables_of_single_ablations_say_how_few_windows_they_rest_on() -> None:
+    heads, edges, _ = (block.caption for block in section(RESULTS, {}).blocks if isinstance(block, Table))
+    assert "means over 12 windows" in heads
+    assert "95 % intervals over 12 windows" in edges
 
 
-def test_a_model_without_ablated_q_edges_leaves_out_only_what_they_would_say() -> None:
-    results = synthetic.results(layers=(2,), seeds=(0,))
-    name, cell = next(iter(results.cells.items()))
-    bare = cell.having(ablations=[a for a in cell.rows(AblationRow) if a.kind != "Q"])
-    some, none = ({**results.cells, name: bare}, {name: bare})
-    assert len(section(dataclasses.replace(results, cells=some), {}).paragraphs) == 4
-    assert len(section(dataclasses.replace(results, cells=none), {}).paragraphs) == 3
+def test_a_model_extracted_without_distances_or_without_q_edges_is_still_stated() -> None:
+    """What is missing in one model is left out for this model alone."""
+    bare = CELL.having(ablations=[a for a in CELL.rows(AblationRow) if a.kind != "Q"])
+    other = synthetic.cell(2, 4, 1)
+    for cells, known in (((CELL, other), 2), ((bare, other), 1), ((bare,), 0), ((CELL.having(distances=[]),), 0)):
+        assert len(facts(Frames(only(*cells).cells))["own"]) == known
+        assert len(section(only(*cells), {}).paragraphs) == (4 if known else 3)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pathsum.figures.causal import ablations
 from pathsum.page.document import Section
 from pathsum.report.theme import themes
 from pathsum.report.themes.calibration import calibration, certain, marked, section, trusted, with_coverage
+from pathsum.report.themes.causal import ablations
 from tests.report import synthetic
 
 RESULTS = synthetic.results()

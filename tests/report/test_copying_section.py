@@ -8,12 +8,13 @@ import pytest
 
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, judge
 from pathsum.claims.one_layer import CLAIMS, copying_heads
+from pathsum.page.document import Table
 from pathsum.records.ablations import AblationRow
 from pathsum.records.copying import SPREADS, CopyingRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.chapters import one_layer
-from pathsum.report.themes.one_layer import on_text, paragraphs, table
+from pathsum.report.themes.one_layer import facts, section
 from tests.report import synthetic
 
 WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
@@ -66,11 +67,22 @@ def test_the_chapter_the_section_and_the_tables_give_all_three() -> None:
     chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
     assert "7 of 8 heads copy. On text, the output of 5 of 7 of these raises the tokens that the head" in chapter
     assert "and so does that of 0 of 1 others." in chapter
-    told = " ".join(paragraphs(list(results.cells.values())))
-    assert "circuit > 0.5), 5 of 8 by their behavior on text and 2 of 8 by intervention" in told.replace("(OV) ", "")
-    assert "This holds for 5 of 7 heads that copy by their weights, and for 0 of 1 others." in told
-    row = [e.text for e in table(results).rows[0]]
-    assert row[:5] == ["grid, 1 layer", "7 of 8", "5 of 8", "2 of 8", "2 of 8"]
-    groups = [r[0].text for r in table(synthetic.results()).rows]
-    assert {"grid, 2 layers", "control, smeared", "control, untrained"} <= set(groups)
-    assert len(on_text(list(results.cells.values())).rows) == 8
+    found = facts(results)
+    assert found["one"][["weights", "behaviour", "intervention"]].sum().tolist() == [7, 5, 2]
+    assert found["copying_heads"]["behaviour"].tolist().count(True) == 5
+    assert found["other_heads"]["behaviour"].tolist() == [False]
+    told = section(results, {})
+    assert "This holds for 5 of 7 heads that copy by their weights, and for 0 of 1 other." in " ".join(told.paragraphs)
+    grid, on_text, *_ = tables = [block for block in told.blocks if isinstance(block, Table)]
+    assert [e.text for e in grid.rows[0]][:5] == ["grid, 1 layer", "7 of 8", "5 of 8", "2 of 8", "2 of 8"]
+    assert (len(on_text.rows), len(tables)) == (8, 4)
+    assert {"grid, 2 layers", "control, smeared", "control, untrained"} <= set(
+        facts(synthetic.results())["heads"]["models"]
+    )
+
+
+def test_a_sweep_without_one_layer_models_still_counts_copying_heads_and_one_without_heads_has_none() -> None:
+    told = section(synthetic.results(layers=(2,)), {})
+    assert told.paragraphs == ("Heads of the control “untrained” can pass only by chance.",)
+    assert len(told.blocks) == 1
+    assert facts(synthetic.results(layers=(0,))) == {}

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from pathsum.records.doses import read_doses
-from pathsum.report.themes.dose_response import dose_response, paragraph
+from pathsum.report.themes.dose_response import dose_response, facts, paragraph, section
+from pathsum.report.told import listed
 from tests.report import synthetic
 from tests.report.synthetic import DOSES
 
@@ -21,14 +22,26 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_doses(path) == DOSES
 
 
-def test_the_paragraph_counts_onsets_and_compares_with_models_that_were_never_led() -> None:
+def test_the_facts_compare_models_with_an_onset_with_those_never_led() -> None:
+    found = facts(DOSES)
+    onsets = {weight: listed(tokens) for weight, tokens in found["onsets"].items()}
+    assert onsets == {1: [], 3: [1_333_333] * 3}
+    names = ["matching", "matching_led", "cut_on_repeats_nats", "loss_above_never_led_nats"]
+    assert found["led"][names].tolist() == pytest.approx([0.15, 0.3, 0.06, 0.02])
+    assert found["never"]["cut_on_repeats_nats"] == 0.02
+    assert facts([]) == {}
+    assert not facts([row for row in DOSES if row.weight == 1])["compared"]
+
+
+def test_the_paragraph_and_the_table_quote_the_facts() -> None:
     text = paragraph(DOSES)
-    assert "by weight: 1: 0 of 3 models; 3: 3 of 3 models, at 1.3 M tokens." in text
-    assert "prefix matching of models with an onset is 0.15 (when led 0.30)" in text
-    assert "costs them 0.06 nats on tokens that complete a repeat (never led: 0.02)" in text
-    assert "their loss is +0.020 nats from that of models never led" in text
+    assert "by weight: 1: 0 of 3 models; 3: 3 of 3 models, at 1.3 M tokens. After the release" in text
+    assert "their loss is +0.020 nats from that of models never led." in text
     assert paragraph([]) == ""
     assert "After the release" not in paragraph([row for row in DOSES if row.weight == 1])
+    (table,) = section(synthetic.results(layers=(2,), heads=(2,), seeds=(0,)), {}).blocks
+    texts = [[entry.text for entry in row[:4]] for row in table.rows]  # type: ignore[union-attr]
+    assert texts[2:4] == [["1", "10", "–", "0.10"], ["3", "8", "1,333,333", "0.30"]]
 
 
 def test_the_figure_has_a_dot_per_model() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+import pytest
 
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.themes.fuzzy_matching import fuzzy_matching, section
+from pathsum.report.themes.fuzzy_matching import facts, fuzzy_matching, section
+from pathsum.report.told import Frames
 from tests.report import synthetic
 
 
@@ -14,56 +18,50 @@ def only(*cells: Cell) -> Results:
     return dataclasses.replace(synthetic.results(), cells={c.name: c for c in cells})
 
 
+def told(*cells: Cell) -> dict[str, Any]:
+    return facts(Frames(only(*cells).cells))
+
+
+def signs(*cells: Cell) -> list[tuple[int, int]]:
+    """Return how many intervals lie above and below 0: of both variants, and of kept and of new tokens after a
+    renaming."""
+    found = told(*cells)
+    rows = [of["attention"] for _, of, _ in found["variants"]] + [found["over_shuffled"][m] for m in ("after", "new")]
+    return [(int((r["low"] > 0).sum()), int((r["high"] < 0).sum())) for r in rows]
+
+
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 
-def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
+def test_a_match_is_told_with_its_size_beside_an_equal_token_s() -> None:
+    found = told(WORKS)
+    assert [kind for kind, *_ in found["variants"]] == ["case", "leading space"]
+    for _, *both in found["variants"]:
+        sizes = [of[name]["value"].item() for of in both for name in ("attention", "nats", "score")]
+        assert sizes == pytest.approx([0.3, 1.2, 2.1, 0.6, 2.4, 4.2])
+    over = [found[name][m]["value"].item() for m in ("after", "new") for name in ("over_shuffled", "over_another")]
+    assert over == pytest.approx([0.2, 0.3, -1.2, -1.8])
     method, variants, _, renamed = section(only(WORKS), {}).paragraphs
-    assert "A token that differs only in case is matched: its follower gets 0.30 more attention" in variants
-    nats = (
-        "(equal token: 0.60) and 1.20 nats more log-probability (equal token: 2.40) than the follower of the control."
-    )
-    assert variants.count(nats) == 2
-    scores = (
-        f"2.10 for a token that differs only in {what} (equal token: 4.20)" for what in ("case", "a leading space")
-    )
-    assert f"over all pairs of tokens, is {' and '.join(scores)}." in variants
-    assert (
-        "first copy helps more than the control: its gain minus that from the control is 0.20, and minus that from "
-        "another passage 0.30" in renamed
-    )
-    assert (
-        "is predicted worse after the first copy than after the control (difference of the gains −1.20; against another"
-        in renamed
-    )
     assert "It has no verdict: the claims were frozen before it was measured." in method
+    assert "matched in 1 of 1 model: its follower gets 0.30 more attention (equal token: 0.60)" in variants
+    assert "in 0 of 1 model and worse in 1 of 1 model (difference of the gains −1.20; against another" in renamed
 
 
-def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
-    _, variants, _, renamed = section(only(FAILS), {}).paragraphs
-    assert variants.count("is not shown to be matched: its follower") == 2
-    assert (
-        "first copy is not shown to help more than the control: its gain minus that from the control is 0.00" in renamed
-    )
-    assert "is not shown to be predicted better after the first copy" in renamed
+def test_an_interval_that_reaches_0_counts_for_neither_side() -> None:
+    assert signs(WORKS) == [(1, 0), (1, 0), (1, 0), (0, 1)]
+    assert signs(FAILS) == [(0, 0)] * 4
+    assert signs(WORKS, FAILS) == signs(WORKS)
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
-    _, variants, _, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
-    assert variants.count("is not matched: its follower") == 2
-    assert "first copy helps less than the control: its gain minus that from the control is −1.00" in renamed
-    mixed = section(only(WORKS, FAILS), {}).paragraphs
-    assert "that differs only in case is matched in 1 of 2 models" in mixed[1]
-    assert (
-        "first copy helps more than the control in 1 of 2 models: its gain minus that from the control is 0.00"
-        in mixed[3]
-    )
+    assert signs(FAILS.having(fuzzy_matching=below)) == [(0, 1)] * 4
+    assert "only in case is matched in 1 of 2 models" in section(only(WORKS, FAILS), {}).paragraphs[1]
 
 
-def test_what_was_not_measured_is_not_stated() -> None:
-    gains = [r for r in WORKS.rows(FuzzyMatchingRow) if r.layer is None]
-    variants, *_ = section(only(WORKS.having(fuzzy_matching=gains)), {}).paragraphs
-    assert variants.endswith("This vocabulary has too few such tokens to test.")
-    (told,) = section(only(WORKS.having(fuzzy_matching=[])), {}).paragraphs
-    assert told == "This sweep has no two-layer model to test."
+def test_what_was_not_measured_is_not_told() -> None:
+    gains, matches = ([r for r in WORKS.rows(FuzzyMatchingRow) if (r.layer is None) == gain] for gain in (True, False))
+    method, *_ = section(only(WORKS.having(fuzzy_matching=gains)), {}).paragraphs
+    assert method.endswith("This vocabulary has too few such tokens to test.")
+    assert len(section(only(WORKS.having(fuzzy_matching=matches)), {}).paragraphs) == 2
+    assert told(WORKS.having(fuzzy_matching=[])) == {}
     assert fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None
 
 

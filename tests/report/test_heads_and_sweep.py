@@ -8,20 +8,38 @@ from dataclasses import replace
 
 import pytest
 
-from pathsum.figures.composition import composition
+from pathsum.page.document import Table
 from pathsum.records.composition import CompositionRow
-from pathsum.records.results import Results
-from pathsum.report.themes import two_layers
+from pathsum.records.results import Cell, Results
 from pathsum.report.themes.sweep import FIXED, NAMELESS, interval, sweep, widths
+from pathsum.report.themes.two_layers import composition, facts, section
+from pathsum.report.told import Frames
 from tests.report import synthetic
 
 
+def only(*cells: Cell) -> Results:
+    return dataclasses.replace(synthetic.results(), cells={c.name: c for c in cells})
+
+
+def tables(results: Results) -> list[list[list[str]]]:
+    """Return the entries of the tables on two layers."""
+    blocks = [block for block in section(results, {}).blocks if isinstance(block, Table)]
+    return [[[entry.text for entry in row] for row in block.rows] for block in blocks]
+
+
 def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables() -> None:
-    cells = synthetic.results().with_layers(2)
-    heads, edges = two_layers.tables(cells)
-    assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
-    assert len(edges.rows) == sum(e.composes for c in cells for e in c.rows(CompositionRow))
-    assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
+    results = synthetic.results()
+    heads, edges = tables(results)
+    assert heads[0] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
+    assert len(edges) == sum(e.composes for c in results.with_layers(2) for e in c.rows(CompositionRow))
+    assert edges[0][:3] == ["L2H2S0", "L0H0 → L1H0", "keys"]
+
+
+def test_the_heads_that_match_and_copy_by_weights_are_counted() -> None:
+    found = facts(Frames(only(synthetic.cell(2, 3, 0)).cells))
+    assert (found["formed"].tolist(), found["strong"].tolist(), found["weak"].tolist()) == ([True], [True], [False] * 2)
+    found = facts(Frames(only(synthetic.cell(2, 3, 0, works=False)).cells))
+    assert (found["formed"].tolist(), found["strong"].tolist(), found["weak"].tolist()) == ([False], [], [False] * 3)
 
 
 def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
@@ -35,20 +53,23 @@ def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
     """Guards against listing only edges above chance, and against printing the smallest possible p as its value."""
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
-    said = two_layers.edges([cell], synthetic.results())
-    assert "Of 4 edges of all two-layer models, 2 have a composition score above chance and 1 below it" in said[0]
-    assert "1 show no difference" in said[0]
-    assert (
-        "2 have a score beyond those of all random rotations: their p-values are only known to be ≤ 0.00020" in said[0]
-    )
-    assert "Thus 3 of 4 edges differ from chance, by a median of 0.100" in said[1]
-    assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["≤ 0.001", "0.010"]
+    found = facts(Frames(only(cell).cells))
+    assert found["edges"]["above"].tolist() == [True, True, False, False]
+    assert found["edges"]["below"].tolist() == [False, False, True, False]
+    assert (found["bounds"], found["bound"]) == (2, "0.00020")
+    assert found["many"]
+    said = section(only(cell), {}).paragraphs
+    assert "Of 4 edges of all two-layer models, 2 have a score above chance and 1 below it" in said[1]
+    assert "1 show no difference" in said[1]
+    assert "Thus 3 of 4 edges differ from chance, by a median of 0.100" in said[2]
+    assert [row[-1] for row in tables(only(cell))[1]] == ["≤ 0.001", "0.010"]
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
-    _, rule, _ = two_layers.edges([cell], synthetic.results(works=False))
-    assert rule.startswith("An edge composes if its score")
+    assert not facts(Frames(only(cell).cells))["many"]
+    _, _, rule, *_ = section(only(cell), {}).paragraphs
+    assert rule.startswith("An edge composes if its composition score")
     assert "1 of 3 edges compose (precision" in rule
 
 
@@ -60,11 +81,11 @@ def test_no_count_of_composing_edges_stands_without_precision_and_recall() -> No
     told = replace(results, calibration=[weak if r is row else r for r in results.calibration])
     figure = composition(told)
     assert figure is not None
-    (counted,) = [text for text in two_layers.edges(told.with_layers(2), told) if "edges compose" in text]
+    (counted,) = [text for text in section(told, {}).paragraphs if "edges compose" in text]
     assert "keys alone: precision 0.71 [0.50, 0.86], recall 1.00 [0.76, 1.00] on synthetic corpora" in counted
-    assert "The rule has precision 1.00 [0.76, 1.00], recall 1.00" in figure.caption
+    assert "precision 1.00 [0.76, 1.00], recall 1.00" in figure.caption
     unknown = replace(results, calibration=[])
-    assert "(precision and recall unknown; keys" in " ".join(two_layers.edges(unknown.with_layers(2), unknown))
+    assert "(precision and recall unknown; keys" in " ".join(section(unknown, {}).paragraphs)
 
 
 def test_keys_compose_from_a_floor_on() -> None:

@@ -9,7 +9,8 @@ import pytest
 from pathsum.claims.score_paths import term, through_keys
 from pathsum.records.results import Results
 from pathsum.records.score_paths import ScorePathRow
-from pathsum.report.themes.score_paths import score_paths, section
+from pathsum.report.themes.score_paths import facts, score_paths, section
+from pathsum.report.told import Frames
 from tests.report import synthetic
 
 
@@ -33,20 +34,21 @@ def only(n_layers: int, **changes: object) -> Results:
     return dataclasses.replace(synthetic.results(), cells={cell.name: cell})
 
 
-def test_the_table_says_the_ground_truth() -> None:
+def test_the_facts_are_the_ground_truth() -> None:
     results = only(2)
+    found = facts(Frames(results.cells))
+    assert found["through"].tolist() == pytest.approx([8], abs=0.1)  # planted, with a little noise
+    assert found["through"].tolist() == pytest.approx([through_keys(results.cells["L2H3S0"])])
+    assert found["strongest"].index.tolist() == [("L2H3S0", "direct")]
     (table,) = section(results, {}).blocks
-    ((_, head, direct, _, K, _, _, _, through, carrier),) = [[e.text for e in row] for row in table.rows]  # type: ignore[union-attr]
-    assert (head, through[:4]) == ("L1H0", "L0H0")
-    assert float(K[:3]) == pytest.approx(8, abs=0.3)  # 8 nats are planted, with a little noise
+    ((_, head, direct, _, K, *_),) = [[e.text for e in row] for row in table.rows]  # type: ignore[union-attr]
+    assert head == "L1H0"
+    assert float(K[:3]) == pytest.approx(8, abs=0.3)
     assert direct.removeprefix("−") in ("0.00 (0.00)", "0.01 (0.00)", "0.02 (0.00)")
-    assert carrier.startswith("direct")
-    assert through_keys(results.cells["L2H3S0"]) == pytest.approx(8, abs=0.1)
 
 
 @pytest.mark.parametrize("results", [only(0), only(1), only(2, score_paths=[])])
-def test_without_such_scores_the_report_says_so(results: Results) -> None:
-    found = section(results, {})
-    assert found.paragraphs == ("This sweep has no induction head after the first layer whose scores can be split.",)
-    assert found.blocks == ()
+def test_without_such_scores_nothing_is_shown(results: Results) -> None:
+    assert facts(Frames(results.cells)) == {}
+    assert section(results, {}).blocks == ()
     assert score_paths(results) is None

@@ -1,4 +1,4 @@
-"""Figures of the loss by logit lens and of the losses on single tokens during training."""
+"""Figure of the losses on single tokens during training."""
 
 from __future__ import annotations
 
@@ -9,53 +9,13 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import layers_label, span
 from pathsum.figures import symbols
-from pathsum.figures.base import Figure, errors, legend_of_depths, picture, row, stacked
-from pathsum.records.logit_lens import LensRow
+from pathsum.figures.base import Figure, legend_of_depths, picture, row
 from pathsum.records.results import Cell, Results
 from pathsum.records.trajectories import TokenLossRow
 from pathsum.statistics.trajectories import principal_components
 
-LAYERS_READ = "layers before the unembedding"
 COMPONENTS = 2
-
-
-def logit_lens(results: Results) -> Figure | None:
-    """Draw the held-out loss when the residual stream is unembedded after 0, 1, … layers (docs/framework.md §3.17), one
-    line per model. None if no model has layers."""
-    data = stacked(results.cells.values(), LensRow, "n_layers")
-    if not data["layers"].any():
-        return None
-    corpus = results.corpus
-
-    def paint(canvas: Canvas) -> None:
-        (ax,) = row(canvas, 1)
-        for model, loss in (("unigram", corpus.unigram_loss_nats), ("bigram", corpus.bigram_loss_nats)):
-            ax.axhline(loss, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
-            ax.annotate(f"{model} model", (1, loss), xycoords=("axes fraction", "data"), ha="right", va="bottom")
-        for name, part in data.groupby("cell", sort=False):
-            colour = symbols.layer_colour(results.cells[str(name)].summary.n_layers)
-            bars = errors(part, "loss_nats")
-            ax.errorbar(part["layers"], part["loss_nats"], bars, color=colour, marker="o", alpha=0.7)
-        ax.set(xlabel=LAYERS_READ, ylabel=symbols.LOSS, xticks=sorted(set(data["layers"])))
-        legend_of_depths(ax, dict.fromkeys(data["n_layers"]), marker="o")
-
-    after = [
-        f"with {layers_label(n)}, "
-        + ", ".join(
-            f"{span(list(at['loss_nats']))} after {k}" for k, at in data[data["n_layers"] == n].groupby("layers")
-        )
-        for n in results.layer_counts()
-    ]
-    caption = (
-        "Held-out loss (nats per token) when the residual stream after 0, 1, … layers is unembedded through the final "
-        f"norm. Ranges over models: {'; '.join(after)}. Each line is a model; bars are 95 % bootstrap intervals over "
-        "documents. The losses of the unigram and the bigram model (dashed) are means over more windows. Where the "
-        "loss after an early layer exceeds that of the bigram model, the stream at this layer does not yet predict "
-        "well through the unembedding. It may still contain information that only later layers use."
-    )
-    return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 
 
 def trajectories(results: Results) -> Figure | None:

@@ -43,7 +43,7 @@ class Frames:
         """Return the evaluations in training, with the scores of the best head: ``matching``, and ``previous`` in the
         first layer."""
         parts = [frame(cell.log, Evaluation).assign(cell=name) for name, cell in self._cells.items()]
-        found = pd.concat(parts, ignore_index=True)
+        found = pd.concat(parts or [frame([], Evaluation).assign(cell="")], ignore_index=True)
         return found.assign(
             matching=found["prefix_matching"].map(_best),
             previous=found["previous_token"].str[:1].map(_best),
@@ -70,8 +70,8 @@ class Frames:
             raise AttributeError(record)
         parts = [frame(cell.tables.get(record, []), kinds[record]).assign(cell=name)
                  for name, cell in self._cells.items()]  # fmt: skip
-        found = pd.concat([part for part in parts if len(part)] or [frame([], kinds[record]).assign(cell=[])])
-        for about in ("n_layers", "n_heads"):
+        found = pd.concat([part for part in parts if len(part)] or [frame([], kinds[record]).assign(cell="")])
+        for about in {"n_layers", "n_heads"} - {*found.columns}:  # a record may have its own
             found[about] = self.cells[about].reindex(found["cell"]).to_numpy()
         setattr(self, record, found := found.reset_index(drop=True))
         return found
@@ -84,7 +84,8 @@ def listed(values: Iterable[Any]) -> list[float]:
 
 def intervals(rows: pd.DataFrame, value: str = "advantage", low: str = "low", high: str = "high") -> pd.Series:
     """Return "value [low, high]" for each row."""
-    return rows.apply(lambda row: interval(row[value], row[low], row[high]), axis=1)
+    shown = zip(rows[value], rows[low], rows[high], strict=True)
+    return pd.Series([number(None) if pd.isna(v) else interval(v, a, b) for v, a, b in shown], rows.index, dtype=object)
 
 
 def count(passes: pd.Series, noun: str = "model") -> str:

@@ -1,137 +1,113 @@
-"""The section on the behaviors of each head: its labels, and the scores from which they follow."""
+"""The labels of each head, and the scores from which they follow (docs/framework.md §5.7); words in behaviour.md."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
-from pathsum.claims.formatting import layers_label, number, plural, span
-from pathsum.figures.behaviour import logit_lens
-from pathsum.page.document import HEAD, MODEL, Column, Entry, Section, Table, Text
-from pathsum.page.roles import names
-from pathsum.records.heads import COPYING, HeadRow, LabelRow
-from pathsum.records.results import Cell, Results
-from pathsum.report.theme import DetectorText, Figures, Theme, drawn
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.claims.formatting import head_label, number, span
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, errors, legend_of_depths, picture, row
+from pathsum.page.document import Section, Table
+from pathsum.records.heads import COPYING
+from pathsum.records.results import Results
+from pathsum.report import told
+from pathsum.report.theme import DetectorText, Figures, Theme
+from pathsum.report.told import Frames, listed
 
 TITLE = "What each head does"
-SCORES = (
-    "previous token",
-    "two tokens back",
-    "offset",
-    "duplicate token",
-    "induction: uniform",
-    "induction: by frequency",
-    "induction: natural",
-    "copies the next token",
-    "attends to BOS (attention sink)",
-)  # columns; the text and the CSV give the value-weighted scores
-UNLABELLED = {True: "– (copies, by weights)", False: "–"}  # by whether the OV circuit of an unlabeled head copies
+HEAD = ["cell", "layer", "head"]
+COLUMNS = ["model", "head", "labels", "previous token", "two tokens back", "offset", "duplicate token",
+           "induction: uniform", "induction: by frequency", "induction: natural", "copies the next token",
+           "attends to BOS (attention sink)", "OV positivity", "copies top-1 / top-5", "QK matching"]  # fmt: skip
+RENAMED = {"cell": "model", "copying_positivity": "OV positivity", "qk_matching_positivity": "QK matching"}
+
+
+def facts(t: Frames) -> dict[str, Any]:
+    """Return the labels of all heads, value-weighted scores, and the loss by logit lens. Empty without labels."""
+    if t.labels.empty:
+        return {}
+    labels = t.heads[[*HEAD, "n_layers"]].merge(_labels(t), "left", HEAD)
+    score = t.labels.pivot(index=HEAD, columns="behaviour", values="score")
+    induction = score.loc[pd.MultiIndex.from_frame(labels.loc[labels["label"] == "induction", HEAD])]
+    return {
+        "labels": labels,
+        "counts": {n: rows["label"].fillna("no label").value_counts() for n, rows in labels.groupby("n_layers")},
+        "heads": t.heads.groupby("n_layers").size(),
+        "sinks": (score["BOS, value-weighted"] - score["attends to BOS (attention sink)"]).abs().max(),
+        "induction": induction,
+        "lens": dict(list(t.lens.groupby(["n_layers", "layers"])["loss_nats"])),
+    }
+
+
+def _labels(t: Frames) -> pd.DataFrame:
+    """Return a row for each label of each head, with the names of ``page.roles.names``."""
+    rows = t.labels[t.labels["labelled"] & ~t.labels["distance"].isin((1, 2))]
+    offsets = rows["distance"].map(lambda tokens: f"attends {tokens:.0f} back" if tokens else "attends to itself")
+    names = rows["behaviour"].str.split(":").str[0].where(rows["distance"].isna(), offsets)
+    return rows[HEAD].assign(label=names).drop_duplicates()
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show the labels and scores of every head, and the loss by logit lens after each layer."""
-    shown = drawn(figures, "logit_lens")
-    cells = [c for c in results.cells.values() if c.rows(LabelRow)]
-    if not cells:
-        return Section(TITLE, ("This sweep has no heads.",), shown)
-    method = (
-        "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
-        "documents; on random tokens, over windows) exceeds a threshold, which is at least three times chance. Chance "
-        "is the score of uniform causal attention; for copying, the score on another window's tokens.",
-        "For the label induction, a head must pass three tests: on repeated random tokens sampled uniformly, on "
-        "repeated random tokens sampled by frequency, and on held-out text. A head that always attends back by one "
-        "token less than the length of the repeated block passes only on random tokens; a head that attends to likely "
-        "followers of the current token may pass only on text. The thresholds were chosen after models of this kind "
-        "had been seen. The counts of labeled heads therefore describe the models and test no claim.",
+    t = Frames(results.cells)
+    if not (found := facts(t)):
+        return told.absent(TITLE)
+    return told.section(TITLE, "behaviour", found, {**figures, "table": table(t, found)})
+
+
+def table(t: Frames, found: dict[str, Any]) -> Table:
+    """Return the table of the section: chance, threshold, and a row for each head."""
+    texts = t.labels.assign(text=t.labels.apply(_score, axis=1)).pivot(index=HEAD, columns="behaviour", values="text")
+    labels = found["labels"].dropna().groupby(HEAD)["label"].agg(", ".join)
+    rows = t.heads.merge(texts, left_on=HEAD, right_index=True).merge(labels, "left", left_on=HEAD, right_index=True)
+    rows, copies = rows.rename(columns=RENAMED), rows["copying_positivity"] > COPYING
+    rows["labels"] = rows["label"].fillna(copies.map({True: "– (copies, by weights)", False: "–"}))
+    rows["copies top-1 / top-5"] = rows["copying_top1"].map(number) + " / " + rows["copying_top5"].map(number)
+    rows["head"] = [head_label(layer, head) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
+    levels = t.labels.groupby("behaviour")[["chance", "threshold"]].agg(_span).T
+    caption = (
+        "Labels and scores of every head, with 95 % intervals, after chance and threshold (ranges over heads). "
+        f"“(copies, by weights)”: a head without a label, with OV positivity above {COPYING}."
     )
-    named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
-    counts = f"A head may have several labels. {named.strip()}"
-    return Section(TITLE, (*method, counts, _weighted(cells)), (_table(cells), *shown))
+    shown = pd.concat([levels.rename_axis("model").reset_index(), rows]).reindex(columns=COLUMNS)
+    return told.table(shown, caption, kinds={"labels": "text"}, csv="labels.csv", levels=len(levels), fold=False)
 
 
-def _named(n_layers: int, cells: Sequence[Cell]) -> str:
-    heads = [names(c, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if c.rows(LabelRow)]
-    if not heads:
-        return ""
-    counted = Counter(name for called in heads for name in called)
-    counts = [f"{name} {count}" for name, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
-    counts.append(f"no label {sum(not called for called in heads)}")
-    return f"Labels of {plural(len(heads), 'head')} in models with {layers_label(n_layers)}: {', '.join(counts)}."
+def _span(values: pd.Series) -> str:
+    return span(listed(values))
 
 
-def _weighted(cells: Sequence[Cell]) -> str:
-    """Compare attention with value-weighted attention (docs/framework.md §3.14)."""
-    by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.rows(LabelRow)}
-    heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
-    sinks = [
-        abs(by_head[*head, "BOS, value-weighted"] - by_head[*head, "attends to BOS (attention sink)"])
-        for head in heads
-        if (*head, "BOS, value-weighted") in by_head
-    ]
-    text = (
-        "Value-weighted attention multiplies attention by the norm of the vector that is moved, A ‖W_OV x‖, and scales "
-        "each row to sum to 1. It changes a head's attention to the beginning-of-sequence (BOS) token by at most "
-        f"{number(max(sinks, default=0.0))} (mean attention, 0 to 1)"
+def _score(r: pd.Series) -> str:
+    at = "" if pd.isna(r["distance"]) else f" at {r['distance']:.0f}"
+    return f"{r['score']:.2f}{at} [{r['low']:.2f}, {r['high']:.2f}]".replace("-", "−").replace("−0.00", "0.00")
+
+
+def logit_lens(results: Results) -> Figure | None:
+    """Draw the held-out loss when the residual stream is unembedded after 0, 1, … layers (docs/framework.md §3.17), one
+    line per model. None if no model has layers."""
+    data = Frames(results.cells).lens[["cell", "n_layers", "layers", "loss_nats", "low", "high"]]
+    if not data["layers"].any():
+        return None
+    corpus = results.corpus
+
+    def paint(canvas: Canvas) -> None:
+        (ax,) = row(canvas, 1)
+        for model, loss in (("unigram", corpus.unigram_loss_nats), ("bigram", corpus.bigram_loss_nats)):
+            ax.axhline(loss, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
+            ax.annotate(f"{model} model", (1, loss), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+        for _, part in data.groupby("cell", sort=False):
+            colour, bars = symbols.layer_colour(int(part["n_layers"].iloc[0])), errors(part, "loss_nats")
+            ax.errorbar(part["layers"], part["loss_nats"], bars, color=colour, marker="o", alpha=0.7)
+        ax.set(xlabel="layers before the unembedding", ylabel=symbols.LOSS, xticks=sorted(set(data["layers"])))
+        legend_of_depths(ax, data["n_layers"].unique().tolist(), marker="o")
+
+    caption = (
+        "Held-out loss with the stream after each layer unembedded, a line per model; bars: 95 % bootstrap intervals "
+        "over documents. Dashed: losses of the unigram and the bigram model, means over more windows."
     )
-    induction = [
-        (c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if "induction" in names(c, h.layer, h.head)
-    ]
-    if induction:
-        plain, weighted = (
-            span([by_head[*h, b] for h in induction]) for b in ("induction: uniform", "uniform, value-weighted")
-        )
-        text += (
-            f". The prefix matching of heads labeled induction, on random tokens sampled uniformly, is {weighted} with "
-            f"it and {plain} without it (range over heads)"
-        )
-    return f"{text}."
-
-
-def _table(cells: Sequence[Cell]) -> Table:
-    heads = [
-        (c, {r.behaviour: r for r in c.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head)}, h)
-        for c in cells
-        for h in c.rows(HeadRow)
-    ]
-    table = Table.of(
-        heads,
-        MODEL,
-        HEAD,
-        Text("labels", lambda c, _, h: ", ".join(names(c, h.layer, h.head)) or UNLABELLED[h.copies]),
-        *(Column(score, lambda _, labels, __, score=score: _score(labels.get(score))) for score in SCORES),
-        Column("OV positivity", "copying_positivity"),
-        Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
-        Column("QK matching", "qk_matching_positivity"),
-        caption="Labels and scores of every head, with 95 % intervals; chance and threshold as ranges over heads. "
-        "Attention scores: mean attention, 0 to 1 (duplicate token: to an earlier occurrence of the current token; "
-        "induction: to the token after one, on random tokens sampled uniformly or by frequency, or on held-out text "
-        "(natural); offset: at the distance in tokens that receives most attention, chosen on other documents). Copies "
-        "the next token: mean sign of the head's effect on the logit of the correct next token in the second copy, "
-        "relative to the mean over the vocabulary, −1 to 1. From the weights: eigenvalue positivity of OV, and of QK "
-        "matching through the strongest first-layer previous-token head, −1 to 1; copies "
-        "top-1 / top-5: share of tokens whose own logit is raised most, or among the five most, by attention to them. "
-        f"“(copies, by weights)”: a head without a label, with OV positivity above {COPYING}. The CSV also has the "
-        "value-weighted scores.",
-        csv="labels.csv",
-        levels=2,
-        fold=False,
-    )
-    every = [r for c in cells for r in c.rows(LabelRow)]
-    return replace(table, rows=(_level("chance", every), _level("threshold", every), *table.rows))
-
-
-def _level(field: str, rows: Sequence[LabelRow]) -> tuple[Entry, ...]:
-    """Return a table row with the range of ``field`` (chance or threshold) for each score."""
-    known = [[v for r in rows if r.behaviour == score and (v := getattr(r, field)) is not None] for score in SCORES]
-    return (Entry(field), *[Entry("–")] * 2, *(Entry(span(v), "number") for v in known), *[Entry("–", "number")] * 3)
-
-
-def _score(r: LabelRow | None) -> str:
-    if r is None:
-        return "–"
-    at = "" if r.distance is None else f" at {r.distance}"
-    return f"{r.score:.2f}{at} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−").replace("−0.00", "0.00")
+    return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 
 
 THEME = Theme(

@@ -1,213 +1,203 @@
-"""The section on interventions: the effect of heads, edges and orders of paths on the loss."""
+"""Effects of heads, edges and paths on the loss (docs/framework.md §5.8, §5.9). The words are in causal.md."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import Any
 
-from pathsum.claims.causal import edge_label, least_contrast
-from pathsum.claims.formatting import head_label, interval, plural, signed, span
-from pathsum.figures.causal import ablations
-from pathsum.page.document import MODEL, Column, Section, Table, Text
-from pathsum.records.ablations import AblationRow, EdgeContrastRow
-from pathsum.records.heads import DistanceRow
-from pathsum.records.results import Cell, Results
-from pathsum.records.terms import TermRow
-from pathsum.report.theme import Figures, Theme, drawn
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.claims.formatting import head_label, signed, span
+from pathsum.claims.reliability import coverage
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, errors, picture
+from pathsum.page.document import Kind, Section, Table
+from pathsum.records.ablations import METHODS
+from pathsum.records.results import Results
+from pathsum.report import told
+from pathsum.report.theme import Figures, Theme
+from pathsum.report.told import Frames, intervals, listed
 
 TITLE = "Ablation of heads, edges and paths"
-Place = tuple[int, int]  # layer, head
 ORDERS = ("direct path", "single heads", "virtual heads")
-METHOD = (
-    "The output of a head is replaced by zero (zero ablation), by its mean over windows at the same position (mean "
-    "ablation), or by its output on another window (resample ablation). Everything after the head is recomputed. The "
-    "control subtracts a randomly rotated copy of the head's output. An edge is ablated by path patching: only the "
-    "part of the later head's queries, keys or values that comes from the earlier head changes, at the norm scale of "
-    "the intact model. The table of edges compares the strongest edge of each kind (Q, K or V) with the other edges of "
-    "its kind.",
-    "The last table sums the paths order by order, with attention patterns fixed: the direct path, then paths through "
-    "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: each norm's scale "
-    "is computed from the paths added so far. “Scales frozen”: each norm's scale is that of the whole model. The "
-    "logits then add up exactly, but terms much smaller than the whole residual stream have little effect. The order "
-    "counts the heads on a path; the section “Attention scores and losses by content” splits the same sum by how many "
-    "heads moved a token's content to another position.",
-)
+EDGE = ["cell", "kind", "early_layer", "early_head", "layer", "head"]
+MOST_CELLS = 4
+PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
+LOSSES = [f"{panel}_{part}" for panel in PANELS for part in ("nats", "low", "high")]
+STYLES = {  # marker, its fill color (None: the color of its edge) and its label
+    "zero": ("o", "white", "zero ablation"),
+    "mean": ("s", "#b9d7ea", "mean ablation"),
+    "resample": ("D", None, "resample ablation"),
+    "rotated": ("x", None, "control: random rotation of the output subtracted"),
+}
+
+
+def facts(t: Frames) -> dict[str, Any]:
+    """Return what text, tables and figure show, over the models of at least two layers. Empty without ablations."""
+    rows = t.ablations[t.ablations["n_layers"] > 1].assign(name=_names)
+    if rows.empty:
+        return {}
+    edges = rows[rows["target"] == "edge"].astype({"early_layer": int, "early_head": int})
+    edges["early"] = _names(edges, "early_layer", "early_head")
+    resampled = edges[edges["method"] == "resample"]
+    models = [of for _, of in resampled.groupby("cell", sort=False)]
+    strongest = pd.concat([of.loc[of.groupby("kind")["second_copy_nats"].idxmax()] for of in models])
+    own = t.distances[t.distances["distance"] == 0].rename(columns={"layer": "early_layer", "head": "early_head"})
+    contrasts = t.edge_contrasts[t.edge_contrasts["method"] == "resample"]
+    least = contrasts.loc[contrasts.groupby("cell", sort=False)["difference_nats"].idxmin()]
+    previous, induction = (at.assign(name=_names).set_index("cell")["name"] for at in (t.previous, t.induction))
+    return {
+        "heads": rows[(rows["target"] == "head") & (rows["patterns"] == "recomputed")],
+        "patterns": rows[rows["target"] == "pattern"],
+        "roles": pd.DataFrame({"previous": previous, "induction": induction}).reindex(rows["cell"].unique()),
+        "edges": edges,
+        "strongest": strongest,
+        "others": resampled.drop(index=strongest.index).groupby(["cell", "kind"])["second_copy_nats"].median(),
+        "own": strongest[strongest["kind"] == "Q"].merge(own, on=EDGE[:1] + EDGE[2:4])["attention"].round(3),
+        "contrasts": t.edge_contrasts,
+        "least": list(
+            zip(least["cell"], intervals(least, "difference_nats"), least["rival"], least["edges"], strict=True)
+        ),
+        "terms": t.terms[t.terms["layer"].isna() & (t.terms["n_layers"] > 1)],
+        "windows": span(listed(rows["windows"]), 0),
+    }
+
+
+def _names(rows: pd.DataFrame, layer: str = "layer", head: str = "head") -> list[str]:
+    return [head_label(*place) for place in zip(rows[layer], rows[head], strict=True)]
 
 
 def section(results: Results, figures: Figures) -> Section:
     """Show how much ablation of a head or an edge raises the loss, and how much each order of paths lowers it."""
-    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
-    if not cells:
-        return Section(TITLE, ("This sweep has no model of two layers to intervene on.",))
-    text = (*METHOD, _contrasts(cells), _current_token(cells))
-    return Section.of(TITLE, text, (*drawn(figures, "ablations"), heads(cells), edges(cells), terms(cells)))
+    if not (found := facts(Frames(results.cells))):
+        return told.absent(TITLE)
+    blocks = {"by_head": by_head(found), "by_edge": by_edge(found), "by_order": by_order(found)}
+    return told.section(TITLE, "causal", found, {**figures, **blocks})
 
 
-def _contrasts(cells: Sequence[Cell]) -> str:
-    """Compare the K-edges from previous-token heads to induction heads with as many other edges."""
-    found = [
-        f"{c.name}: {interval(r.difference_nats, r.low, r.high)} ({r.rival}, {plural(len(r.edges.split(',')), 'edge')})"
-        for c in cells
-        if (r := least_contrast(c))
-    ]
-    if not found:
-        return ""
-    windows = span([r.windows for c in cells for r in c.rows(EdgeContrastRow)], 0)
-    return (
-        "The K-edges from all previous-token heads to all induction heads are cut together. Their rivals are the "
-        "Q-edges of the same pairs of heads (Q), their V-edges (V), and the strongest set of as many edges outside the "
-        "circuit (outside), if there is one. The circuit consists of the previous-token heads, the heads that attend "
-        "two tokens back, and the induction heads. The set outside is chosen on the windows of the table below. All "
-        f"are judged on {windows} other windows. The difference is the rise of the loss on the second copy "
-        "without the K-edges, minus the rise without the rivals (nats per token, resample ablation, paired by window). "
-        "A value above 0 means that the K-edges matter more. The CSV edge_contrasts names all edges. The smallest "
-        "difference of each model, with the rivals that give it: "
-        f"{'; '.join(found)}."
+def by_head(found: dict[str, Any]) -> Table:
+    """Return the table of the heads that are ablated, and of those that get an exact previous-token pattern."""
+    resampled = found["heads"][found["heads"]["method"] == "resample"]
+    lost, exact = (rows.set_index(["cell", "name"])["second_copy_nats"] for rows in (resampled, found["patterns"]))
+    roles = found["roles"]
+    previous, induction = (list(zip(roles.index, roles[role], strict=True)) for role in ("previous", "induction"))
+    others = lost.drop(previous + induction, errors="ignore")
+    ranges = exact.drop(previous, errors="ignore").groupby("cell")
+    shown = {
+        "model": roles.index,
+        "previous-token head": roles["previous"],
+        "previous": _signed(lost, previous),
+        "induction head": roles["induction"],
+        "induction": _signed(lost, induction),
+        "without another head (median, nats)": _signed(others.groupby("cell").median(), roles.index),
+        "exact pattern in the previous-token head (nats)": _signed(exact, previous),
+        "exact pattern in another first-layer head (nats)": ranges.agg(lambda values: span(list(values))),
+    }
+    caption = (
+        "Rise of the loss on the second copy of repeated random tokens (nats per token, means over "
+        f"{found['windows']} windows) under resample ablation of one head. Last two columns: change of the same loss "
+        "with an exact previous-token pattern in place of the head's own (near 0 if these are equal; range over heads)."
     )
+    kinds: dict[str, Kind] = {"previous-token head": "text", "induction head": "text"}
+    names = dict.fromkeys(("previous", "induction"), "without it (nats)")
+    table = pd.DataFrame(shown, index=roles.index).rename(columns=names)
+    return told.table(table, caption, kinds=kinds, csv="ablations.csv")
 
 
-def _current_token(cells: Sequence[Cell]) -> str:
-    """State how much the early head of each model's strongest Q-edge, by resample ablation, attends to its own
-    position."""
-    shares = []
-    for cell in cells:
-        if edge := _strongest(cell, "Q").get("resample"):
-            early = (edge.early_layer, edge.early_head, 0)
-            shares += [d.attention for d in cell.rows(DistanceRow) if (d.layer, d.head, d.distance) == early]
-    if not shares:
-        return ""
-    shown = span([round(share, 3) for share in shares])  # attention below 0.0005 is as good as none
-    meaning = (
-        "A head with a share near 1 passes the current token on, so a virtual head through it acts like a single head."
-        if max(shares) > 0.5
-        else "Through this edge, the query thus gets mostly other tokens."
-    )
-    return (
-        "The early head of each model's strongest Q-edge (by resample ablation, table below) gives "
-        f"{shown} of its attention to the current token (range over models). {meaning}"
-    )
-
-
-@dataclass(frozen=True)
-class Costs:
-    """The rise of the second copy's loss (nats per token), by head: under resample ablation of the head, and with its
-    pattern replaced by an exact previous-token pattern."""
-
-    previous: Place
-    induction: Place
-    resampled: dict[Place, float]
-    perfect: dict[Place, float]
-
-    @classmethod
-    def of(cls, cell: Cell) -> Costs:
-        previous, induction = cell.previous_token_head(), cell.induction_head()
-        assert previous is not None
-        assert induction is not None
-        rows = cell.rows(AblationRow)
-        resampled = [a for a in rows if (a.target, a.method, a.patterns) == ("head", "resample", "recomputed")]
-        return cls(
-            (previous.layer, previous.head),
-            (induction.layer, induction.head),
-            {(a.layer, a.head): a.second_copy_nats for a in resampled},
-            {(a.layer, a.head): a.second_copy_nats for a in rows if a.target == "pattern"},
-        )
-
-
-def heads(cells: Sequence[Cell]) -> Table:
-    """Show the rise of the second copy's loss when the previous-token head, the induction head or another head is
-    ablated, and its change when a first-layer head gets an exact previous-token pattern."""
-    return Table.of(
-        [(c, Costs.of(c)) for c in cells],
-        MODEL,
-        Text("previous-token head", lambda _, x: head_label(*x.previous)),
-        Column("without it (nats)", lambda _, x: signed(x.resampled.get(x.previous))),
-        Text("induction head", lambda _, x: head_label(*x.induction)),
-        Column("without it (nats)", lambda _, x: signed(x.resampled.get(x.induction))),
-        Column(
-            "without another head (median, nats)",
-            lambda _, x: _median(v for at, v in x.resampled.items() if at not in (x.previous, x.induction)),
+def by_edge(found: dict[str, Any]) -> Table:
+    """Return the table of the edge of each kind (K, Q, V) whose resample ablation raises the second-copy loss most."""
+    most, edges = found["strongest"].reset_index(drop=True), found["edges"]
+    by_method = {method: most[EDGE].merge(edges[edges["method"] == method], how="left") for method in METHODS}
+    shown = {
+        "model": most["cell"],
+        "edge": most["early"] + " → " + most["name"] + " (" + most["kind"] + ")",
+        **{
+            f"{method} ablation (nats)": intervals(rows, "second_copy_nats", "second_copy_low", "second_copy_high")
+            for method, rows in by_method.items()
+        },
+        "other edges of this kind (median, nats)": _signed(
+            found["others"], zip(most["cell"], most["kind"], strict=True)
         ),
-        Column("exact pattern in the previous-token head (nats)", lambda _, x: signed(x.perfect.get(x.previous))),
-        Column(
-            "exact pattern in another first-layer head (nats)",
-            lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
-        ),
-        caption="Rise of the loss on the second copy of repeated random tokens (nats per token, means over "
-        f"{_windows(cells)} windows) under resample ablation of one head. Last two columns: change of the same loss "
-        "when an exact previous-token pattern replaces the attention pattern of the previous-token head (near 0 if it "
-        "has this pattern already) or of another first-layer head (range over heads).",
-        csv="ablations.csv",
+        "rise of the held-out loss (nats)": most["loss_nats"].map(signed),
+        "change of prefix matching": most["prefix_matching"].map(signed),
+    }
+    caption = (
+        "The edge of each kind (K, Q, V) whose resample ablation raises the loss on the second copy most, and this "
+        f"rise (nats per token, 95 % intervals over {found['windows']} windows). Last three columns: resample "
+        "ablation; prefix matching is that of the best head."
     )
+    return told.table(pd.DataFrame(shown), caption, kinds={"edge": "text"}, csv="ablations.csv")
 
 
-def edges(cells: Sequence[Cell]) -> Table:
-    """Show the edge of each kind (K, Q, V) whose resample ablation raises the loss on the second copy most."""
-    return Table.of(
-        [(c, kind, by_method) for c in cells for kind in "KQV" if (by_method := _strongest(c, kind))],
-        MODEL,
-        Text("edge", lambda _, __, by: edge_label(by["resample"])),
-        *(
-            Column(f"{method} ablation (nats)", lambda _, __, by, method=method: _second_copy(by[method]))
-            for method in ("zero", "mean", "resample")
-        ),
-        Column(
-            "other edges of this kind (median, nats)",
-            lambda c, kind, by: _median(a.second_copy_nats for a in _resampled(c, kind) if a is not by["resample"]),
-        ),
-        Column("rise of the held-out loss (nats)", lambda _, __, by: signed(by["resample"].loss_nats)),
-        Column("change of prefix matching", lambda _, __, by: signed(by["resample"].prefix_matching)),
-        caption="For each kind of edge (K, Q, V), the edge whose resample ablation raises the loss on the second copy "
-        f"most, and this rise by ablation method (nats per token, 95 % intervals over {_windows(cells)} windows). Last "
-        "three columns, under resample ablation: the median rise over the other edges of this kind; then, for the edge "
-        "itself, the change of the held-out loss and of the best head's prefix matching.",
-        csv="ablations.csv",
+def by_order(found: dict[str, Any]) -> Table:
+    """Return the table of the loss reduction by each order of paths."""
+    rows = found["terms"]
+    shown = {
+        "model": rows["cell"],
+        "order": [ORDERS[n] if n < len(ORDERS) else f"paths of {n} heads" for n in rows["order"]],
+        "paths": rows["paths"],
+        "own scale (nats)": intervals(rows, "own_scale_nats", "own_scale_low", "own_scale_high"),
+        "scales frozen (nats)": intervals(rows, "added_nats", "added_low", "added_high"),
+        "removed last (nats)": intervals(rows, "removed_nats", "removed_low", "removed_high"),
+    }
+    caption = (
+        "Loss reduction by each order of paths (nats per token, held-out text, 95 % intervals over documents): fall of "
+        "the loss when it is added to the lower orders, starting from log d_vocab, and (removed last, scales frozen) "
+        "rise when it is removed from the whole sum. The CSV also has each layer and each head."
     )
+    return told.table(pd.DataFrame(shown), caption, kinds={"order": "text"}, csv="terms.csv")
 
 
-def terms(cells: Sequence[Cell]) -> Table:
-    """Show the loss reduction of each order of paths."""
-    return Table.of(
-        [(c, t) for c in cells for t in c.rows(TermRow) if t.layer is None],
-        MODEL,
-        Text("order", lambda _, t: ORDERS[t.order] if t.order < len(ORDERS) else f"paths of {t.order} heads"),
-        Column("paths", lambda _, t: str(t.paths)),
-        Column("own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
-        Column("scales frozen (nats)", ("added_nats", "added_low", "added_high")),
-        Column("removed last (nats)", ("removed_nats", "removed_low", "removed_high")),
-        caption="Loss reduction by each order of paths (nats per token, held-out text). Own scale and scales frozen: "
-        "the fall of the loss when the order is added to the lower orders, starting from log d_vocab. Removed last: "
-        "the rise when the order is removed from the whole sum (scales frozen). 95 % intervals over documents. In "
-        "AMF's term importance analysis, virtual heads reduce the loss least. The CSV also has each layer and each "
-        "head.",
-        csv="terms.csv",
+def _signed(values: pd.Series, at: Iterable[Any]) -> list[str]:
+    """Format the entries of ``values`` at the index ``at`` with their sign; missing ones are dashes."""
+    return [signed(None if pd.isna(value) else value) for value in values.reindex(list(at))]
+
+
+def ablations(results: Results) -> Figure | None:
+    """Draw the rise of the losses when the output of each head is replaced, for each method and the first MOST_CELLS
+    models of at least two layers. None without such models."""
+    if not (found := facts(Frames(results.cells))):
+        return None
+    data = found["heads"].assign(head=found["heads"]["name"], instead=found["heads"]["method"])
+    models = found["roles"].index
+    shown = models[:MOST_CELLS]
+
+    def paint(canvas: Canvas) -> None:
+        axes = canvas.subplots(len(shown), len(PANELS), squeeze=False)
+        for panels, cell in zip(axes, shown, strict=True):
+            for ax, column in zip(panels, PANELS, strict=True):
+                _panel(ax, data[data["cell"] == cell], column, found["roles"].loc[cell])
+                ax.set_title(f"{cell}: {PANELS[column]}", pad=28)
+        canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(STYLES))
+
+    caption = (
+        "Rise of the loss when the output of one head is replaced and later layers are recomputed (shaded: the "
+        "previous-token head and the induction head). Bars: 95 % bootstrap intervals, on "
+        f"{found['windows']} windows of held-out text and as many of repeated random tokens. {coverage(results)} "
+        f"Shown: the first {len(shown)} of {len(models)} models; the CSV has all."
     )
+    columns, size = ["cell", "head", "instead", *LOSSES], (12.0, 0.6 + 2.7 * len(shown))
+    return picture("ablations", "Loss when each head is ablated", caption, data[columns], size, paint)
 
 
-def _resampled(cell: Cell, kind: str) -> list[AblationRow]:
-    return [a for a in cell.rows(AblationRow) if (a.target, a.kind, a.method) == ("edge", kind, "resample")]
-
-
-def _strongest(cell: Cell, kind: str) -> dict[str, AblationRow]:
-    """Return the rows, by method, of the edge of ``kind`` whose resample ablation raises the loss on the second copy
-    most; empty without edges."""
-    most = max(_resampled(cell, kind), key=lambda a: a.second_copy_nats, default=None)
-    if most is None:
-        return {}
-    return {a.method: a for a in cell.rows(AblationRow) if a.target == "edge" and edge_label(a) == edge_label(most)}
-
-
-def _windows(cells: Sequence[Cell]) -> str:
-    return span([a.windows for c in cells for a in c.rows(AblationRow)], 0)
-
-
-def _second_copy(a: AblationRow) -> str:
-    return interval(a.second_copy_nats, a.second_copy_low, a.second_copy_high)
-
-
-def _median(values: Iterable[float]) -> str:
-    known = list(values)
-    return signed(statistics.median(known) if known else None)
+def _panel(ax: Axes, data: pd.DataFrame, column: str, roles: pd.Series) -> None:
+    heads = list(dict.fromkeys(data["head"]))
+    for offset, (method, (marker, filling, label)) in enumerate(STYLES.items()):
+        part = data[data["instead"] == method]
+        x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
+        bars = errors(part, f"{column}_nats", f"{column}_low", f"{column}_high")
+        colour = symbols.FAINT if method == "rotated" else symbols.layer_colour(int(data["n_layers"].iloc[0]))
+        style: dict[str, Any] = {"fmt": marker, "color": colour, "mfc": filling or colour, "ms": 5, "lw": 1.2}
+        ax.errorbar(x, part[f"{column}_nats"], yerr=bars, label=label, **style)
+    for name, role in (("previous-\ntoken head", "previous"), ("induction\nhead", "induction")):
+        at = heads.index(roles[role])
+        ax.axvspan(at - 0.45, at + 0.45, color=symbols.ACCENT, alpha=0.07, lw=0)
+        ax.annotate(name, (at, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8.5)
+    ax.axhline(0, color=symbols.FAINT, lw=0.8)
+    ax.set_xticks(range(len(heads)), heads, rotation=90 if len(heads) > 10 else 0)
+    ax.set(ylabel="rise of the loss under ablation\n(nats per token)")
 
 
 THEME = Theme(TITLE, section, figures=(ablations,), few_windows=True, tables=("ablations", "terms"))

@@ -1,195 +1,170 @@
-"""The section that splits attention scores and losses by content: the token that is read (docs/framework.md
-§2.5)."""
+"""Attention scores and losses by content, the token that is read (docs/framework.md §2.5). Words: content.md."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+import pandas as pd
 
-from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, order, share
-from pathsum.claims.formatting import head_label, number, plural, span
-from pathsum.claims.score_paths import POSITION, share_of
-from pathsum.figures import symbols
+from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK
+from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.score_paths import POSITION
 from pathsum.figures.base import Figure
 from pathsum.figures.preferences import preferences
-from pathsum.page.document import MODEL, Column, Section, Table, Text, plain
-from pathsum.records.balance import BalanceRow
-from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.records.heads import HeadRow
-from pathsum.records.results import Cell, Results
-from pathsum.report.theme import DetectorText, Figures, Theme, drawn
+from pathsum.page.document import Kind, Section
+from pathsum.records.results import Results
+from pathsum.report import told
+from pathsum.report.theme import DetectorText, Figures, Theme
+from pathsum.report.themes.score_paths import heads, with_terms
+from pathsum.report.told import Frames, intervals, listed
 
 TITLE = "Attention scores and losses by content"
 SMALL = "small_embedding"  # prefix of the name of the control whose embedding starts small
 MOST_MODELS = 4  # panels of the figure
+CAPTIONS = {
+    "content_claims": "Preference of the best induction head and shares of it, by heads (K, Q&K as above) and by "
+    "content (at the query × at the key). Shares can exceed 1, because other terms can be negative.",
+    "content_loss_reduction": "Fall of the held-out loss (nats per token), from a uniform guess, as paths through 0, "
+    "1, … heads, or content that changed position at 0, 1, … heads (hops), are added in this order. Own scale: norms "
+    "of the terms added so far; scales frozen: norms of the whole model.",
+    "matching_pairs": "Matching of tokens (eigenvalue positivity, −1 to 1; above 0, tokens match themselves on "
+    "average) on the pair of paths with the largest part of the preference, and on AMF's pair: direct to the query "
+    "and, to the key, through the first-layer head that attends most to the previous token on held-out text.",
+    "balance": "Root-mean-square norms, before normalization, of the embedding and of what earlier layers (separated "
+    "by “;”) and their heads (range) write; the direct path's share of what is read, after normalization: of its "
+    "squared norm (power) and of its inner product with itself (projection).",
+}
+SOURCES = {  # records of each table; the first is its CSV file
+    "content_claims": ("content_scores", "score_paths"),
+    "content_loss_reduction": ("content", "terms"),
+    "matching_pairs": ("matching", "heads"),
+}
+
+
+def facts(t: Frames) -> dict[str, Any]:
+    """Return what text and tables show, over the models with heads. Empty without such models."""
+    power = t.balance[(t.balance["reader"] == 1) & (t.balance["part"] == "embedding")].set_index("cell")["power_share"]
+    if power.empty:
+        return {}
+    small = power.index.str.startswith(SMALL)
+    errors = [rows.loc[rows["n_layers"] > 0, "exactness"] for rows in (t.content, t.content_scores)]
+    found = {"grid": power[~small], "small": power[small].to_dict(), "balance": balance(t)}
+    found["error"] = max(value for some in errors for value in listed(some))
+    if t.content_scores.empty:
+        return found
+    deep = {"content_claims": scores(t), "content_loss_reduction": orders(t), "matching_pairs": matching(t)}
+    return found | deep
+
+
+def pairs_of_offsets(t: Frames) -> pd.DataFrame:
+    """Return the scores of each best induction head by content; ``boxed``: current token and previous token."""
+    rows = t.content_scores.merge(t.induction)
+    return rows.assign(boxed=(rows["query"] == CURRENT) & (rows["key"] == PREVIOUS))
+
+
+def share(pairs: pd.DataFrame, some: pd.Series) -> pd.Series:
+    """Return the share of each model's preference that ``some`` of the pairs hold; missing if the whole is not > 0."""
+    cells, nats = pairs["cell"], pairs["preference_nats"]
+    whole = nats.groupby(cells).sum()
+    return nats.where(some, 0.0).groupby(cells).sum() / whole.where(whole > 0)
+
+
+def scores(t: Frames) -> pd.DataFrame:
+    by_heads, pairs = with_terms(t), pairs_of_offsets(t)
+    shown = {
+        "by heads: K": share(by_heads, by_heads["term"] == "K"),
+        "by heads: Q&K": share(by_heads, by_heads["term"] == "Q&K"),
+        "current × previous token": share(pairs, pairs["boxed"]),
+        "previous × two tokens back": share(pairs, (pairs["query"] == PREVIOUS) & (pairs["key"] == TWO_BACK)),
+        "preference (nats)": pairs.groupby("cell")["preference_nats"].sum(),
+    }
+    models = t.induction[t.induction["cell"].isin(t.content_scores["cell"])]
+    names = pd.DataFrame({"model": models["cell"], "head": heads(models)})
+    return names.join(pd.DataFrame(shown).round(2) + 0, on="model")
+
+
+def orders(t: Frames) -> pd.DataFrame:
+    hops = t.content[(t.content["kind"] == "hops") & t.content["cell"].isin(t.content_scores["cell"])]
+    terms = t.terms.loc[t.terms["layer"].isna(), ["cell", "order", "own_scale_nats"]]
+    both = hops.assign(order=hops["content"].astype(int)).merge(
+        terms, "left", ["cell", "order"], suffixes=("", "_heads")
+    )
+    shown = {
+        "model": both["cell"],
+        "heads or hops": both["order"],
+        "by heads: own scale (nats)": both["own_scale_nats_heads"],
+        "by hops: own scale (nats)": intervals(both, "own_scale_nats", "own_scale_low", "own_scale_high"),
+        "by hops: scales frozen (nats)": intervals(both, "added_nats", "added_low", "added_high"),
+    }
+    return pd.DataFrame(shown)
+
+
+def matching(t: Frames) -> pd.DataFrame:
+    pairs = t.matching.merge(t.induction).merge(t.heads[["cell", "layer", "head", "qk_matching_positivity"]])
+    shown = {
+        "model": pairs["cell"],
+        "head": heads(pairs),
+        "path to the query": pairs["query"],
+        "path to the key": pairs["key"],
+        "share of the preference": pairs["judged_share"],
+        "matching on this pair": pairs["positivity"],
+        "matching on AMF's pair": pairs["qk_matching_positivity"],
+    }
+    return pd.DataFrame(shown)
+
+
+def balance(t: Frames) -> pd.DataFrame:
+    shown = []
+    for _, rows in t.balance[t.balance["reader"] > 0].groupby(["cell", "reader"], sort=False):
+        direct, norms = rows.iloc[0], rows.set_index("part")["norm"]
+        by_layer = norms.filter(like="H").groupby(lambda part: part.split("H")[0], sort=False)
+        shown.append({
+            "model": direct["cell"],
+            "read by": f"layer {direct['reader']}" if direct["reader"] < direct["n_layers"] else "unembedding",
+            "embedding (norm)": direct["norm"],
+            "layers (norm)": "; ".join(number(norm, 1) for norm in norms.filter(regex=r"^L\d+$")),
+            "heads (norm)": "; ".join(span(list(some), 1) for _, some in by_layer),
+            "direct path: power": direct["power_share"],
+            "projection": direct["projection_share"],
+        })  # fmt: skip
+    return pd.DataFrame(shown)
 
 
 def section(results: Results, figures: Figures) -> Section:
     """Split attention scores and losses by content and by heads, and describe the balance of the residual stream."""
-    small = [c for name, c in results.controls.items() if name.startswith(SMALL)]
-    models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
-    deep = [c for c in models if c.rows(ContentScoreRow)]
-    if not models:
-        return Section(TITLE, ("This sweep has no model with heads that was decomposed by content.",))
-    errors = [r.exactness for c in models for r in c.rows(ContentRow)]
-    errors += [r.exactness for c in models for r in c.rows(ContentScoreRow)]
-    shares = {c.name: _parts(c, 1)["embedding"].power_share for c in models}
-    grid = [share for name, share in shares.items() if name in results.cells]
-    others = "".join(f"; control {c.name}: {number(shares[c.name])}" for c in small if c.name in shares)
-    balanced = (
-        "The name of a path misleads most where the embedding is small compared with what heads write. Here the "
-        f"embedding, the direct path, has {span(grid)} of the power of the residual stream after the first layer "
-        f"(squared norms after normalization, held-out text, range over models{others})."
-    )
-    method = (
-        "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "
-        "nothing. This section therefore splits logits and attention scores by content, that is, by the token that is "
-        "read, whichever heads are on the path. Attention patterns and norm scales are fixed. Each pattern is split "
-        "into its diagonal, where content stays in place, and all other entries, where it moves. Content is grouped in "
-        "two ways: by hops, the number of heads at which it changed position, and by offset, the number of tokens back "
-        "from which it comes. Both splits reproduce the logits and the scores up to a relative error of "
-        f"{number(max(errors))} (float64)."
-    )
-    shown = drawn(figures, "content_scores")
-    tables = (scores(deep), orders(deep), matching_pairs(deep), balance(models))
-    return Section.of(TITLE, (method, balanced, _small(small)), (*shown, *tables))
-
-
-def _small(small: Sequence[Cell]) -> str:
-    """Explain why the names of paths are misleading in the control with a small embedding; empty without it."""
-    if not small:
-        return ""
-    names = ", ".join(c.name for c in small)
-    return (
-        f"In {names} the embedding starts small and stays small compared with what the first layer writes. First-layer "
-        "heads that attend to their own position can then carry the current token in place of the embedding, and the "
-        "names of paths mislead. In Q&K-composition, the query may then contain only the current token, and a virtual "
-        f"head may move content only once. Split by content, {'these controls' if small[1:] else 'this control'} can "
-        "be compared with the grid."
-    )
-
-
-def scores(models: Sequence[Cell]) -> Table:
-    """Split the best induction head's preference by heads and by content."""
-    return Table.of(
-        [(c, of_induction_head(c), c.induction_head()) for c in models],
-        MODEL,
-        Text("head", lambda _, __, head: "–" if head is None else head_label(head.layer, head.head)),
-        Column("by heads: K", lambda c, *_: plain(share_of(c, "K"))),
-        Column("by heads: Q&K", lambda c, *_: plain(share_of(c, "Q&K"))),
-        Column("current × previous token", lambda _, rows, __: plain(share(rows, CURRENT, PREVIOUS))),
-        Column("previous × two tokens back", lambda _, rows, __: plain(share(rows, PREVIOUS, TWO_BACK))),
-        Column("preference (nats)", lambda _, rows, __: plain(sum(r.preference_nats for r in rows))),
-        caption="The best induction head's preference for the token after the earlier occurrence of the current token, "
-        "on repeated random tokens (nats above the mean over keys), and shares of it. By heads: K has a direct path to "
-        "the query and a path through a head to the key; Q&K has a path through a head to each. By content: the first "
-        "token is read at the query, the second at the key. Shares can exceed 1, because other terms can be negative.",
-        csv="content_scores.csv",
-        source="content_claims",
-    )
-
-
-def orders(models: Sequence[Cell]) -> Table:
-    """Show the loss reduction by number of hops and by number of heads."""
-    counted = [(c, n, order(c, n), hops(c, n)) for c in models for n in range(c.summary.n_layers + 1)]
-    return Table.of(
-        [row for row in counted if row[-1] is not None],
-        MODEL,
-        Column("heads or hops", lambda _, n, *__: n),
-        Column("by heads: own scale (nats)", lambda _, __, by_heads, ___: by_heads and by_heads.own_scale_nats),
-        Column("by hops: own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
-        Column("by hops: scales frozen (nats)", ("added_nats", "added_low", "added_high")),
-        caption="Fall of the held-out loss (nats per token) as paths through 0, 1, … heads are added in this order, "
-        "and likewise content that changed position at 0, 1, … heads (hops). Before any are added, all logits are 0: a "
-        "uniform guess. Attention patterns are fixed. Own scale: norms of the terms added so far; scales frozen: norms "
-        "of the whole model. The CSV also has the split by offset.",
-        csv="content.csv",
-        source="content_loss_reduction",
-    )
-
-
-def matching_pairs(models: Sequence[Cell]) -> Table:
-    """Show the matching of each model's induction head on the pair of paths that contributes most, and on AMF's
-    pair."""
-    found = [(c, h, matching(c, h.layer, h.head)) for c in models if (h := c.induction_head()) is not None]
-    return Table.of(
-        [row for row in found if row[-1] is not None],
-        MODEL,
-        Text("head", lambda _, head, __: head_label(head.layer, head.head)),
-        Text("path to the query", "query"),
-        Text("path to the key", "key"),
-        Column("share of the preference", "judged_share"),
-        Column("matching on this pair", "positivity"),
-        Column("matching on AMF's pair", lambda _, head, __: head.qk_matching_positivity),
-        caption="Matching of tokens (eigenvalue positivity, −1 to 1; above 0, tokens match themselves on average) on "
-        "the pair of paths, one to the query and one to the key, that contributes most to the best induction head's "
-        "preference. The pair is chosen on half of the windows of repeated random tokens, and its share of the "
-        "preference is measured on the other half. AMF's pair is the direct path to the query and, to the key, the "
-        "path through the first-layer head that attends most to the previous token on held-out text.",
-        csv="matching.csv",
-        source="matching_pairs",
-    )
-
-
-def balance(models: Sequence[Cell]) -> Table:
-    """Show the norms of the embedding and of each layer's writes, and the direct path's share of what is read."""
-    return Table.of(
-        [(c, n, _parts(c, n)) for c in models for n in range(1, c.summary.n_layers + 1)],
-        MODEL,
-        Text("read by", lambda c, n, _: f"layer {n}" if n < c.summary.n_layers else "unembedding"),
-        Column("embedding (norm)", lambda _, __, parts: parts["embedding"].norm, 1),
-        Column("layers (norm)", lambda _, n, parts: "; ".join(number(parts[f"L{i}"].norm, 1) for i in range(n))),
-        Column("heads (norm)", lambda _, n, parts: "; ".join(_heads(parts, i) for i in range(n))),
-        Column("direct path: power", lambda _, __, parts: parts["embedding"].power_share),
-        Column("projection", lambda _, __, parts: parts["embedding"].projection_share),
-        caption="Balance of the residual stream x that a layer or the unembedding reads, on held-out text. Norms "
-        "(before normalization) are root mean squares over positions: of the embedding, of what each earlier layer "
-        "writes, and of what each of its heads writes (range over heads; layers separated by “;”). Share of the direct "
-        "path in x: power is Σ s² ‖embedding‖² / Σ s² ‖x‖², projection is Σ s² ⟨embedding, x⟩ / Σ s² ‖x‖², summed over "
-        "positions, with s the norm scale at each.",
-        csv="balance.csv",
-    )
-
-
-def _parts(cell: Cell, reader: int) -> dict[str, BalanceRow]:
-    return {r.part: r for r in cell.rows(BalanceRow) if r.reader == reader}
-
-
-def _heads(rows: Mapping[str, BalanceRow], layer: int) -> str:
-    return span([r.norm for part, r in rows.items() if part.startswith(f"L{layer}H")], 1)
+    small = {name: cell for name, cell in results.controls.items() if name.startswith(SMALL)}
+    if not (found := facts(Frames(results.cells | small))):
+        return told.absent(TITLE)
+    texts: dict[str, Kind] = dict.fromkeys(("path to the query", "path to the key", "read by"), "text")
+    tables = {
+        name: told.table(found[name], caption, {"embedding (norm)": 1}, texts, csv=f"{csv}.csv", source=name)
+        for name, caption in CAPTIONS.items()
+        if name in found and (csv := SOURCES.get(name, [name])[0])
+    }
+    return told.section(TITLE, "content", found, {**figures, **tables})
 
 
 def content_scores(results: Results) -> Figure | None:
     """Draw the preference of the best induction head of up to MOST_MODELS models, by content at the query and at the
     key. None without content scores."""
-    models = [c for c in (*results.cells.values(), *results.controls.values()) if of_induction_head(c)]
-    if not models:
+    t = Frames(results.cells | results.controls)
+    if t.content_scores.empty:
         return None
-    small = [c for c in models if c.name in results.controls and c.name.startswith(SMALL)][:1]
-    shown = [*[c for c in models if c.name in results.cells][: MOST_MODELS - len(small)], *small]
-    if not shown:
+    pairs = pairs_of_offsets(t)
+    grid = [name for name in pairs["cell"].unique() if name in results.cells]
+    small = [name for name in pairs["cell"].unique() if name in results.controls and name.startswith(SMALL)][:1]
+    if not (shown := [*grid[: MOST_MODELS - len(small)], *small]):
         return None
-    shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
+    held = listed(share(pairs, pairs["boxed"]).reindex(grid))
     caption = (
-        "Preference of the best induction head for the token after the earlier occurrence of the current token "
-        "(attention score before the softmax, in nats above the query's mean over keys, on repeated random tokens; "
-        "chance is 0), split by the content that is compared. Row: the content at the query comes from this many "
-        "tokens back; column: the same at the key; BOS: the first position. Box: current token at the query, previous "
-        f"token at the key, as in an induction head; it holds {span(shares)} of the whole preference in "
-        f"{plural(len(shares), 'model')} of the grid. "
-        "Terms of position are not drawn."
+        "Preference of the best induction head (nats; chance is 0) by content: from how many tokens back it comes at "
+        "the query (row) and at the key (column); BOS: the first position; terms of position are not drawn. Box: "
+        "current token at the query, previous token at the key, as in an induction head; it holds "
+        f"{span(held)} of the whole preference in {plural(len(held), 'model')} of the grid."
     )
-    rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}
-    title = "Scores of induction heads by content"
-    return preferences("content_scores", title, caption, rows, shown, _mark, (3.2, 3.6))
-
-
-def _mark(ax: Axes, cell: Cell, order: list[str]) -> None:
-    at = order.index(PREVIOUS), order.index(CURRENT)
-    ax.add_patch(Rectangle(at, 1, 1, fill=False, ec=symbols.ACCENT, lw=2, clip_on=False))
-    ax.set(xlabel="content at the key (tokens back)", ylabel="content at the query (tokens back)")
+    drawn = pairs[~pairs[["query", "key"]].isin([POSITION]).any(axis=1)]
+    title, axis = "Scores of induction heads by content", "content at the key (tokens back)"
+    return preferences("content_scores", title, caption, drawn, t.cells.loc[shown], axis, (3.2, 3.6))
 
 
 THEME = Theme(
@@ -197,11 +172,7 @@ THEME = Theme(
     section,
     figures=(content_scores,),
     few_windows=True,
-    sources={
-        "content_claims": ("content_scores", "score_paths"),
-        "content_loss_reduction": ("content", "terms"),
-        "matching_pairs": ("matching", "heads"),
-    },
+    sources=SOURCES,
     detectors={
         "keys_of_previous_token": DetectorText(
             "keys read by content",

@@ -1,9 +1,11 @@
-"""The section on controls: models outside the grid in which induction must form, or must not form."""
+"""Controls: models outside the grid in which induction must form, or must not form. The words are in controls.md."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure as Canvas
@@ -12,99 +14,67 @@ from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import layers_label, millions
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row
-from pathsum.figures.learning import best, led_caption, shade_led
-from pathsum.page.document import Column, Section, Table, Text
+from pathsum.figures.learning import led_caption, shade_led
+from pathsum.page.document import Kind, Section
 from pathsum.records.results import FORMED, Cell, Results
-from pathsum.report.theme import Figures, Theme, drawn
+from pathsum.report import told
+from pathsum.report.theme import Figures, Theme
+from pathsum.report.told import Frames
 
 TITLE = "Controls"
-KINDS = {  # a sentence for the report, and whether induction must form
-    "smeared": (
-        "With smeared keys, which mix in the key of the previous token, one layer can do induction without a "
-        "previous-token head.",
-        True,
-    ),
-    "shuffled": (
-        "Where the tokens of each window are in random order, it does not help to know what followed an earlier copy, "
-        "so a model trained on such windows should form no induction.",
-        False,
-    ),
-    "untrained": ("An untrained model has learned nothing.", False),
-}
+
+
+def facts(t: Frames) -> dict[str, Any]:
+    """Return the controls, the outcome that is expected of each and the verdict (both "–" if none is), and the kinds of
+    which one is. Empty without controls."""
+    cells = t.cells
+    if cells.empty:
+        return {}
+    smeared = cells["smeared_keys"] & (cells["n_layers"] == 1)
+    kind = np.select([cells["tokens_seen"] == 0, cells["shuffled"], smeared], ["untrained", "shuffled", "smeared"], "")
+    matching, formed = cells["prefix_matching"].astype(float), kind == "smeared"
+    unknown = (kind == "") | matching.isna()
+    expected = np.select([unknown, formed], ["–", f"prefix matching ≥ {FORMED}"], f"prefix matching ≤ {NOT_FORMED}")
+    holds = np.where(formed, matching >= FORMED, matching <= NOT_FORMED)
+    verdict = np.select([unknown, holds], ["–", "as expected"], "not as expected")
+    return {"cells": cells.assign(expected=expected, verdict=verdict), "kinds": set(kind) - {""}}
+
+
+def outcome(cell: Cell) -> tuple[str, str]:
+    """Return the expected outcome of a control, and whether it was observed; both are "–" without one."""
+    found = facts(Frames({cell.name: cell}))["cells"].iloc[0]
+    return found["expected"], found["verdict"]
 
 
 def section(results: Results, figures: Figures) -> Section:
     """Show the controls, and whether the outcome of each is the expected one."""
-    if not results.controls:
-        return Section(TITLE, ("This sweep has no controls.",))
-    kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    first = "Controls are models outside the grid. " + (
-        "For some of them, it is known in advance whether induction should form."
-        if kinds
-        else "For none of them is it known in advance whether induction should form."
-    )
-    text = " ".join([first, *(KINDS[kind][0] for kind in kinds)])
-    table = Table.of(
-        results.controls.values(),
-        Text("control", "name"),
-        Column("layers", "summary.n_layers"),
-        Text("expected", lambda c: outcome(c)[0]),
-        Column("prefix matching", "summary.prefix_matching", 3),
-        Column("previous token", "summary.previous_token"),
-        Column("in-context loss drop (nats)", "summary.in_context_loss_drop_nats"),
-        Column("tokens", lambda c: millions(c.summary.tokens_seen)),
-        Text("verdict", lambda c: outcome(c)[1]),
-        caption="The prefix matching that is expected of each control (–: no value is expected), and the scores of its "
-        "best heads at the end of training.",
-        csv="controls.csv",
-    )
-    return Section(TITLE, (text,), (*drawn(figures, "controls"), table))
-
-
-def _kind(cell: Cell) -> str | None:
-    """Return the kind of a control (a key of KINDS); None if no outcome is expected of it."""
-    s = cell.summary
-    if s.tokens_seen == 0:
-        return "untrained"
-    if s.shuffled:
-        return "shuffled"
-    return "smeared" if s.smeared_keys and s.n_layers == 1 else None
-
-
-def outcome(cell: Cell) -> tuple[str, str]:
-    """Return the expected outcome of a control, and whether it was observed. Both are "–" if no outcome is expected or
-    prefix matching was not measured."""
-    matching, kind = cell.summary.prefix_matching, _kind(cell)
-    if kind is None or matching is None:
-        return "–", "–"
-    _, formed = KINDS[kind]
-    holds = matching >= FORMED if formed else matching <= NOT_FORMED
-    expected = f"prefix matching {f'≥ {FORMED}' if formed else f'≤ {NOT_FORMED}'}"
-    return expected, "as expected" if holds else "not as expected"
-
-
-def _expected(results: Results) -> str:
-    """State which controls should have induction heads at the end of training and which should not."""
-    kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
-    said = []
-    for wanted, text in ((True, "high in"), (False, "near zero in")):
-        if names := [name for name, formed in kinds.items() if formed is wanted]:
-            said.append(f"{text} {' and '.join(f'“{name}”' for name in names)}")
-    others = "; other controls may end anywhere" * (len(kinds) < len(results.controls))
-    return f"Prefix matching should end {', and '.join(said)}{others}." if said else "No outcome is expected."
+    if not (found := facts(Frames(results.controls))):
+        return told.absent(TITLE)
+    cells = found["cells"]
+    shown = {
+        "control": cells.index,
+        "layers": cells["n_layers"],
+        "expected": cells["expected"],
+        "prefix matching": cells["prefix_matching"],
+        "previous token": cells["previous_token"],
+        "in-context loss drop (nats)": cells["in_context_loss_drop_nats"],
+        "tokens": cells["tokens_seen"].map(millions),
+        "verdict": cells["verdict"],
+    }
+    caption = "Expected prefix matching (–: no value is expected), and scores of the best heads at the end of training."
+    kinds: dict[str, Kind] = {"control": "text", "expected": "text", "verdict": "text"}
+    table = told.table(pd.DataFrame(shown), caption, {"prefix matching": 3}, kinds, csv="controls.csv")
+    return told.section(TITLE, "controls", found, {**figures, "outcomes": table})
 
 
 def controls(results: Results) -> Figure | None:
     """Draw the best prefix matching against tokens seen, for the controls and for the models of the grid with heads.
     None without controls that have heads."""
-    rows = [
-        (c.name, c.summary.n_layers, e.tokens_seen / 1e6, matching)
-        for c in (*results.cells.values(), *results.controls.values())
-        for e in c.log
-        if (matching := best(e.prefix_matching)) is not None
-    ]
-    data = pd.DataFrame(rows, columns=["cell", "n_layers", "tokens_millions", "prefix_matching"])
-    if not any(name in results.controls for name in data["cell"]):
+    t = Frames({**results.cells, **results.controls})
+    log = t.log.assign(tokens_millions=t.log["tokens_seen"] / 1e6, n_layers=t.log["cell"].map(t.cells["n_layers"]))
+    columns = ["cell", "n_layers", "tokens_millions", "prefix_matching"]
+    data = log.assign(prefix_matching=log["matching"])[columns].dropna()
+    if not data["cell"].isin(list(results.controls)).any():
         return None
 
     def paint(canvas: Canvas) -> None:
@@ -113,18 +83,20 @@ def controls(results: Results) -> Figure | None:
         dashes = dict(zip(colours, itertools.cycle(("-", "--", ":")), strict=False))
         for name in dict.fromkeys(data["cell"]):
             part = data[data["cell"] == name]
-            n_layers = int(part["n_layers"].iloc[0])
             x, y = part["tokens_millions"], part["prefix_matching"]
             if name in colours:
-                label, dot = f"{name.replace('_', ' ')} ({layers_label(n_layers)})", "o" * (len(part) == 1)
-                ax.plot(x, y, color=colours[name], ls=dashes[name], lw=2.4, marker=dot, label=label)
+                label = f"{name.replace('_', ' ')} ({layers_label(int(part['n_layers'].iloc[0]))})"
+                ax.plot(x, y, color=colours[name], ls=dashes[name], lw=2.4, marker="o" * (len(part) == 1), label=label)
             else:
                 ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
         shade_led(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=2, handlelength=2, frameon=False)
 
-    caption = f"{_expected(results)} Thin lines: the models of the grid.{led_caption(results)}"
+    caption = (
+        "Thick lines: controls (smeared keys in one layer should end high, shuffled or untrained models near zero); "
+        f"thin lines: the models of the grid.{led_caption(results)}"
+    )
     return picture("controls", "Controls", caption, data, (5.6, 4.8), paint)
 
 

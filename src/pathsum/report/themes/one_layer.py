@@ -1,137 +1,159 @@
-"""The section on one layer: skip-trigrams (``skip_trigrams.py``), and three kinds of evidence for copying heads."""
+"""One layer: copying heads by three kinds of evidence, and skip-trigrams. The words are in one_layer.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
+from typing import Any
 
-from pathsum.claims.formatting import layers_label, number, span
-from pathsum.claims.one_layer import Copying, copying_heads, count, highest_matching
-from pathsum.figures.heads import eigenvalues
-from pathsum.page.document import HEAD, MODEL, Block, Column, Section, Table, Text
-from pathsum.records.copying import SPREADS, CopyingRow
-from pathsum.records.heads import COPYING, HeadRow
-from pathsum.records.results import Cell, Results
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.claims.formatting import head_label, interval, layers_label, number
+from pathsum.claims.one_layer import copying_heads, highest_matching
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, axes_through_zero, picture, row
+from pathsum.page.document import Section, Table
+from pathsum.records.copying import SPREADS
+from pathsum.records.heads import COPYING
+from pathsum.records.results import Results
+from pathsum.report import told
 from pathsum.report.agreement import KINDS
-from pathsum.report.theme import DetectorText, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.themes import skip_trigrams
+from pathsum.report.told import Frames
 
 TITLE = "One layer"
-CONTROLS = {  # notes on controls, by name
-    "untrained": " Heads of the control “untrained” can pass only by chance.",
-    "shuffled": " The control “shuffled” was trained on windows whose tokens are in random order; copying can help "
-    "there too, since the tokens of a window recur.",
-}
+
+
+def facts(results: Results) -> dict[str, Any]:
+    """Return what text and tables show, with the evidence on each head as one row of ``heads``. Empty without heads."""
+    groups = {f"grid, {layers_label(n)}": results.with_layers(n) for n in results.layer_counts()}
+    groups |= {f"control, {name}": [cell] for name, cell in results.controls.items()}
+    rows = [
+        {"models": name, "positivity": c.head.copying_positivity, "top1": c.head.copying_top1}
+        | {kind: getattr(c, kind) for kind in KINDS}
+        for name, cells in groups.items()
+        for cell in cells
+        for c in copying_heads(cell)
+    ]
+    if not rows:
+        return {}
+    heads, models = pd.DataFrame(rows), results.with_layers(1)
+    one = heads[heads["models"] == f"grid, {layers_label(1)}"]
+    return {
+        "heads": heads,
+        "one": one,
+        "copying_heads": one[one["weights"]],
+        "other_heads": one[~one["weights"]],
+        "matching": highest_matching(models),
+        "threshold": COPYING,
+        "spreads": SPREADS,
+        "controls": results.controls,
+        **skip_trigrams.facts(models),
+    }
 
 
 def section(results: Results, figures: Figures) -> Section:
     """Show skip-trigrams and copying heads."""
-    cells = results.with_layers(1)
-    text = (_text(cells), *paragraphs(cells), *skip_trigrams.paragraphs(cells))
-    blocks: tuple[Block, ...] = (
-        *drawn(figures, "eigenvalues"),
-        table(results),
-        on_text(cells),
-        *skip_trigrams.tables(cells),
+    if not (found := facts(results)):
+        return told.absent(TITLE)
+    tables = {"copying_heads": table(found["heads"]), "copying": on_text(Frames(results.cells))}
+    return told.section(TITLE, "one_layer", found, {**figures, **tables, **skip_trigrams.tables(found)})
+
+
+def table(heads: pd.DataFrame) -> Table:
+    """Return the number of heads that copy by each kind of evidence, of those measured, by group of models."""
+    heads = heads.assign(three=heads[[*KINDS]].dropna().all(axis=1))
+    columns = {KINDS[kind]: kind for kind in KINDS} | {"all three": "three"}
+    shown = [
+        {"models": models}
+        | {name: f"{int(rows[kind].sum())} of {rows[kind].count()}" for name, kind in columns.items()}
+        | {"OV positivity (median over heads)": rows["positivity"].median()}
+        for models, rows in heads.groupby("models", sort=False)
+    ]
+    caption = (
+        "Number of heads that copy by each kind of evidence, of those measured (grid: the models of the report; "
+        "control: see the section “Controls”)."
     )
-    return Section.of(TITLE, text, blocks)
+    return told.table(pd.DataFrame(shown), caption, kinds={"models": "text"}, csv="heads.csv", source="copying_heads")
 
 
-def _text(cells: Sequence[Cell]) -> str:
-    if not cells:
-        return "This sweep has no one-layer model."
-    best = span(highest_matching(cells), 3)
-    return (
-        "Each head of a one-layer model adds a table of skip-trigrams, source … destination → out: attention from a "
-        "destination token to an earlier source token raises the logit of an output token. A head sees which tokens "
-        "came before, but not what preceded each of them. It therefore cannot do induction, that is, attend to the "
-        "token after an earlier occurrence of the current token. The highest prefix matching of any head is "
-        f"{best} (mean attention, 0 to 1; range over models)."
+def on_text(t: Frames) -> Table:
+    """Return how much each head of one-layer models raises the tokens that it attends to on text."""
+    rows = t.copying[t.copying["n_layers"] == 1].merge(t.heads)
+    shown = {
+        "model": rows["cell"],
+        "head": list(map(head_label, rows["layer"], rows["head"])),
+        "OV positivity": rows["copying_positivity"],
+        "attended − another window (nats)": list(
+            map(interval, rows["attended_nats"], rows["attended_low"], rows["attended_high"])
+        ),
+        "must exceed": SPREADS * rows["spread_nats"],
+        "loss without own OV entries (nats)": rows["removal_nats"],
+    }
+    caption = (
+        "Attended: logit that the head's output gives to the tokens that it attends to, weighted by attention, minus "
+        "that of another window's (95 % intervals over documents). Loss: its rise if each attended token loses what "
+        "the head's OV entry (token, token) adds to its logit."
     )
+    return told.table(pd.DataFrame(shown), caption, {"loss without own OV entries (nats)": 3}, csv="copying.csv")
 
 
-def counts(cells: Sequence[Cell]) -> str:
-    """State how many heads of ``cells`` copy by each kind of evidence, without a period at the end."""
-    found = [c for cell in cells for c in copying_heads(cell)]
-    return (
-        f"{count(found, 'weights')} heads copy by their weights (eigenvalue positivity of the output–value (OV) "
-        f"circuit > {COPYING}), {count(found, 'behaviour')} by their behavior on text and "
-        f"{count(found, 'intervention')} by intervention"
+def eigenvalues(results: Results) -> Figure | None:
+    """Draw the OV eigenvalue positivity of every head, and the OV eigenvalues of the head with the highest positivity
+    for each number of layers (docs/framework.md §3.5). None without heads."""
+    t = Frames(results.cells)
+    heads = t.heads.sort_values("copying_positivity", ascending=False, kind="stable")
+    if heads.empty:
+        return None
+    planes = list(t.eigenvalues.merge(heads.drop_duplicates("n_layers")).groupby("n_layers"))
+    data = pd.DataFrame(
+        {
+            "cell": heads["cell"],
+            "layers": heads["n_layers"],
+            "group": heads["n_layers"].map(layers_label) + ": L" + heads["layer"].astype(str),
+            "head": list(map(head_label, heads["layer"], heads["head"])),
+            "positivity": heads["copying_positivity"],
+        }
+    ).sort_values(["layers", "group", "cell", "head"], kind="stable", ignore_index=True)
+
+    def paint(canvas: Canvas) -> None:
+        first, *others = row(canvas, 1 + len(planes))
+        _positivity(first, data)
+        for ax, (_, values) in zip(others, planes, strict=True):
+            _plane(ax, values)
+
+    caption = (
+        f"Left: eigenvalue positivity of the OV circuit of each head; dashed: our threshold, {COPYING}. Right: OV "
+        "eigenvalues, in the complex plane and relative to the largest, of the head with the highest positivity for "
+        "each number of layers."
     )
+    size = (4.4 * (1 + len(planes)), 4.0)
+    return picture("eigenvalues", "Copying heads by their OV eigenvalues", caption, data, size, paint)
 
 
-def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Describe the three kinds of evidence for copying, and count the heads of ``cells`` that copy by each; empty
-    without heads."""
-    found = [c for cell in cells for c in copying_heads(cell)]
-    if not found:
-        return ()
-    top1 = [c.head.copying_top1 for c in found if c.weights]
-    most = (
-        f". In the heads that copy by weights, a share of {span(top1)} of the tokens raise their own logit most (range "
-        "over heads)"
-        if top1
-        else ""
+def _positivity(ax: Axes, data: pd.DataFrame) -> None:
+    groups = list(dict.fromkeys(data["group"]))
+    colours = {g: symbols.layer_colour(int(g.split()[0])) for g in groups}
+    sns.stripplot(
+        data, x="positivity", y="group", hue="group", palette=colours, jitter=False, alpha=0.45, size=8, ax=ax
     )
-    return (
-        f"{counts(cells)}. By weights (AMF's evidence): the OV circuit W_U W_OV W_E has mostly positive eigenvalues. "
-        f"Attention to a token then raises the token's own logit on average, but may raise other logits more{most}.",
-        "By behavior, on held-out text: the head's output raises the logits of the tokens that it attends to, weighted "
-        "by attention, more than the logits of those that it attends to in another window. The 95 % interval of the "
-        f"difference must lie above {SPREADS} standard deviations of the same number under random rotations of the "
-        f"output. {_others(found)}",
-        "By intervention: resample ablation of the head raises the loss on the second copy of repeated random tokens. "
-        "The 95 % interval of this rise must lie above 0 and above that of a control, which subtracts a randomly "
-        "rotated copy of the head's output. If several heads copy, the others can compensate when one is ablated.",
-    )
+    ax.axvline(COPYING, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
+    ax.set(xlim=(-1.05, 1.05), ylabel="", xlabel=f"OV eigenvalue positivity {symbols.POSITIVITY} (−1..1)")
+    ax.set_title("all heads")
 
 
-def table(results: Results) -> Table:
-    """Compare the three kinds of evidence for copying, for the models of each depth and for each control."""
-    models = {f"grid, {layers_label(n)}": results.with_layers(n) for n in results.layer_counts()}
-    models |= {f"control, {name}": [cell] for name, cell in results.controls.items()}
-    heads = {name: [c for cell in cells for c in copying_heads(cell)] for name, cells in models.items()}
-    return Table.of(
-        [(name, found) for name, found in heads.items() if found],
-        Text("models", lambda name, _: name),
-        *(Column(KINDS[kind], lambda _, found, kind=kind: count(found, kind)) for kind in KINDS),
-        Column("all three", lambda _, found: _all_three(found)),
-        Column("OV positivity (median over heads)", lambda _, found: median(c.head.copying_positivity for c in found)),
-        caption="Number of heads that copy by each kind of evidence, of those measured (grid: the models of the "
-        "report; control: see the section “Controls”)."
-        + "".join(note for name, note in CONTROLS.items() if name in results.controls),
-        csv="heads.csv",
-        source="copying_heads",
-    )
-
-
-def _all_three(found: Sequence[Copying]) -> str:
-    asked = [c for c in found if c.behaviour is not None and c.intervention is not None]
-    return f"{sum(c.weights and bool(c.behaviour) and bool(c.intervention) for c in asked)} of {len(asked)}"
-
-
-def _others(found: Sequence[Copying]) -> str:
-    groups = [[c for c in found if c.weights is weights] for weights in (True, False)]
-    copying, others = (count(group, "behaviour") for group in groups)
-    return f"This holds for {copying} heads that copy by their weights, and for {others} others."
-
-
-def on_text(cells: Sequence[Cell]) -> Table:
-    """Show how much each head raises the tokens that it attends to on text, beside its OV positivity."""
-    return Table.of(
-        [(c, {(h.layer, h.head): h for h in c.rows(HeadRow)}, r) for c in cells for r in c.rows(CopyingRow)],
-        MODEL,
-        HEAD,
-        Column("OV positivity", lambda _, heads, r: heads[r.layer, r.head].copying_positivity),
-        Column("attended − another window (nats)", ("attended_nats", "attended_low", "attended_high")),
-        Column("must exceed", "bar"),
-        Column("loss without own OV entries (nats)", lambda _, __, r: number(r.removal_nats, 3)),
-        caption="Copying on held-out text, with 95 % intervals over documents. Attended: logit that the head's output "
-        "gives to the tokens that it attends to, weighted by attention, minus that of another window's. Must exceed: "
-        f"{SPREADS} standard deviations under random rotations. Loss: its rise if each attended token loses what the "
-        "head's OV entry (token, token) adds to its logit.",
-        csv="copying.csv",
-    )
+def _plane(ax: Axes, values: pd.DataFrame) -> None:
+    head = values.iloc[0]
+    scale = max(float((values["real"] ** 2 + values["imag"] ** 2).max() ** 0.5), 1e-30)
+    axes_through_zero(ax)
+    colour = symbols.layer_colour(int(head["n_layers"]))
+    sns.scatterplot(x=values["real"] / scale, y=values["imag"] / scale, color=colour, s=45, alpha=0.75, ax=ax)
+    ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
+    ax.set_box_aspect(1)
+    label = head_label(int(head["layer"]), int(head["head"]))
+    ax.set_title(f"{head['cell']}, head {label}:\npositivity {number(head['copying_positivity'])}")
 
 
 THEME = Theme(

@@ -1,130 +1,108 @@
-"""The section on the attention scores of induction heads by pairs of paths (docs/framework.md §2.3)."""
+"""Attention scores of induction heads by pairs of paths (docs/framework.md §2.3). The words are in score_paths.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+import pandas as pd
 
 from pathsum.claims.formatting import head_label, number, span
-from pathsum.claims.score_paths import POSITION, TERMS, of_induction_head, term, through_keys, total
-from pathsum.figures import symbols
+from pathsum.claims.score_paths import POSITION, TERMS, term
 from pathsum.figures.base import Figure
 from pathsum.figures.preferences import preferences
-from pathsum.page.document import HEAD, MODEL, Column, Section, Table, Text, plain
-from pathsum.records.heads import DistanceRow
-from pathsum.records.results import Cell, Results
+from pathsum.page.document import Section, plain
+from pathsum.records.results import Results
 from pathsum.records.score_paths import ScorePathRow
-from pathsum.report.theme import Figures, Theme, drawn
+from pathsum.report import told
+from pathsum.report.theme import Figures, Theme
+from pathsum.report.told import Frames, listed
 
 TITLE = "Attention scores by pairs of paths"
 MOST_CELLS = 4  # largest number of panels of the figure, one per model
+KEYS, QUERY = "keys through the previous-token head", "strongest path to the query"  # columns of the table
+
+
+def facts(t: Frames) -> dict[str, Any]:
+    """Return what text, table and figure show of the best induction heads. Empty without scores by pairs of paths."""
+    if t.score_paths.empty or (rows := with_terms(t)).empty:
+        return {}
+    cells, nats = rows["cell"], rows["preference_nats"]
+    previous = dict(zip(t.previous["cell"], heads(t.previous), strict=True))
+    rows["boxed"] = rows["key"] == cells.map(previous)
+    strongest = rows[rows["query"] != POSITION].groupby(["cell", "query"], sort=False)["preference_nats"].sum()
+    one_side = (rows["query"] == POSITION) != (rows["key"] == POSITION)
+    return {
+        "rows": rows,
+        "drawn": rows[one_side.groupby(cells).transform("any") | (rows["query"] != POSITION)],  # no bias by distance
+        "error": t.score_paths.loc[t.score_paths["cell"].isin(cells), "exactness"].max(),
+        "standard_error": rows["preference_error_nats"].max(),
+        "all": nats.groupby(cells, sort=False).sum(),
+        "previous": previous,
+        "through": nats.where(rows["boxed"], 0.0).groupby(cells, sort=False).sum(),
+        "strongest": strongest.loc[strongest.groupby("cell", sort=False).idxmax().tolist()],
+    }
+
+
+def heads(rows: pd.DataFrame) -> list[str]:
+    return [head_label(*place) for place in zip(rows["layer"], rows["head"], strict=True)]
+
+
+def with_terms(t: Frames) -> pd.DataFrame:
+    """Return the pairs of paths of each model's best induction head, with the column ``term``, one of TERMS."""
+    rows = t.score_paths.merge(t.induction)
+    pairs = rows[[field.name for field in dataclasses.fields(ScorePathRow)]].itertuples(index=False)
+    return rows.assign(term=[term(ScorePathRow(*pair)) for pair in pairs])
 
 
 def section(results: Results, figures: Figures) -> Section:
     """Show how much each kind of composition contributes to the scores of induction heads."""
-    cells = [c for c in results.cells.values() if of_induction_head(c)]
-    if not cells:
-        return Section(TITLE, ("This sweep has no induction head after the first layer whose scores can be split.",))
-    worst = max(r.exactness for c in cells for r in c.rows(ScorePathRow))
-    method = (
-        "This section shows which paths produce the attention of induction heads. With the attention patterns of "
-        "earlier layers and all norm scales fixed, the attention score of a query and a key is a sum over pairs of "
-        "paths, one to the query and one to the key. Each path is direct or goes through earlier heads. A pair is "
-        "called direct if both paths are, Q if only the path to the query goes through heads, K if only the path to "
-        "the key does, and Q&K if both do. Position is a separate term. For every head after the first layer, the "
-        "log-softmax of the sum reproduces the log of the model's own attention up to a relative error of "
-        f"{number(worst)} (float64, held-out text)."
+    t = Frames(results.cells)
+    if not (found := facts(t)):
+        return told.absent(TITLE)
+    parts = found["rows"].groupby(["cell", "term"])[["preference_nats", "variance_share"]].sum()
+    terms = {at: f"{plain(nats)} ({plain(share)})" for at, nats, share in parts.itertuples(name=None)}
+    here = t.distances[t.distances["distance"] == 0]
+    own = dict(zip(zip(here["cell"], heads(here), strict=True), here["attention"], strict=True))
+    through, strongest = found["through"], found["strongest"]
+    shown = {
+        "model": through.index,
+        "head": heads(found["rows"].drop_duplicates("cell")),
+        **{name: [terms.get((cell, name)) for cell in through.index] for name in TERMS},
+        "all (nats)": found["all"].to_numpy(),
+        KEYS: [f"{found['previous'][cell]}: {number(nats)} nats" for cell, nats in through.items()],
+        QUERY: [
+            f"{at[1]}: {number(nats)} nats" + (f", itself {number(own[at])}" if at in own else "")
+            for at, nats in strongest.items()
+        ],
+    }
+    caption = (
+        "Preference of the best induction head by term (in parentheses the term's share of the variance of scores over "
+        "keys), the part with keys through the previous-token head, and the path to the query with the largest sum "
+        "over key paths. “Itself”: attention of this head to its own position on held-out text."
     )
-    kinds = (
-        "In AMF's minimal induction head, the query reads the embedding and the key reads a previous-token head: this "
-        "is K-composition. If queries come through a first-layer head that attends to its own position, that head "
-        "carries the current token in place of the embedding; the pair then counts as Q&K but acts like K. The next "
-        "section groups the same sums by content, that is, by how many tokens back it comes from, whichever heads "
-        "carry it."
-    )
-    return Section(TITLE, (method, kinds), (*drawn(figures, "score_paths"), terms(cells)))
-
-
-def terms(cells: Sequence[Cell]) -> Table:
-    """Split the preference of each model's best induction head into the terms direct, Q, K, Q&K and position."""
-    error = max(r.preference_error_nats for c in cells for r in of_induction_head(c))
-    return Table.of(
-        [(c, of_induction_head(c), c.induction_head()) for c in cells],
-        MODEL,
-        HEAD,
-        *(Column(name, lambda _, rows, __, name=name: _term([r for r in rows if term(r) == name])) for name in TERMS),
-        Column("all (nats)", lambda _, rows, __: total(rows)),
-        Text("keys through the previous-token head", lambda c, *_: _through_keys(c)),
-        Text("strongest path to the query", lambda c, rows, _: _carrier(c, rows)),
-        caption="Preference of the best induction head for the token after the earlier occurrence of the current "
-        "token, on repeated random tokens (nats above the mean over keys), by term; in parentheses the term's share of "
-        "the variance of scores over keys. Next to last column: the previous-token head, and the part with keys that "
-        "come through it (nats). Last: the path to the query with the largest sum over key paths; if this path is a "
-        "single head, “itself” is this head's "
-        f"attention to its own position on held-out text. Standard errors over windows: at most {number(error)} nats "
-        "per pair.",
-        csv="score_paths.csv",
-    )
-
-
-def _through_keys(cell: Cell) -> str:
-    previous = cell.previous_token_head()
-    assert previous is not None
-    return f"{head_label(previous.layer, previous.head)}: {number(through_keys(cell))} nats"
-
-
-def _term(rows: list[ScorePathRow]) -> str:
-    return f"{plain(total(rows))} ({plain(sum(r.variance_share for r in rows))})" if rows else "–"
-
-
-def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
-    """Name the path to the query, except position, with the largest preference, summed over paths to the key, and state
-    this sum. If the path is a single head, add the head's attention to its own position."""
-    paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
-    name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
-    own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
-    return f"{name}: {number(total(rows, lambda r: r.query == name))} nats" + "".join(
-        f", itself {number(a)}" for a in own
-    )
+    table = told.table(pd.DataFrame(shown), caption, kinds={KEYS: "text", QUERY: "text"}, csv="score_paths.csv")
+    return told.section(TITLE, "score_paths", found, {**figures, "terms": table})
 
 
 def score_paths(results: Results) -> Figure | None:
     """Draw the preference of the best induction heads of up to MOST_CELLS models, by path to the query and path to the
     key. None without such scores."""
-    cells = [c for c in results.cells.values() if of_induction_head(c)]
-    if not cells:
+    t = Frames(results.cells)
+    if not (found := facts(t)):
         return None
-    rows = {c.name: _drawn(c) for c in cells}
-    keys, everything = [through_keys(c) for c in cells], [total(some) for some in rows.values()]
-    positions = any(POSITION in (r.query, r.key) for some in rows.values() for r in some)
+    drawn = found["drawn"]
+    positions = drawn[["query", "key"]].eq(POSITION).to_numpy().any()
+    everything = drawn.groupby("cell")["preference_nats"].sum()
     caption = (
-        "Parts of the best induction head's preference for the token after the earlier occurrence of the current "
-        "token, on repeated random tokens (nats above the mean over keys; chance is 0). Each square is a pair of a "
-        "path to the query (row) and a path to the key (column). In the top row the query reads the embedding: the "
-        f"first square is the direct pair, the others are K-composition{' (except position)' if positions else ''}. "
-        f"Box: keys that come through the previous-token head, {span(keys)} nats of {span(everything)} nats in all "
-        f"squares (ranges over models).{'' if positions else ' The bias by distance is left out.'}"
+        "Parts of the best induction head's preference (nats; chance is 0) by path to the query (row) and to the key "
+        "(column): top left the direct pair, the rest of the top row K-composition"
+        f"{' (except position)' if positions else ''}. Box: keys that come through the previous-token head, "
+        f"{span(listed(found['through']))} nats of {span(listed(everything))} nats in all squares (ranges over models)."
+        f"{'' if positions else ' The bias by distance is left out.'}"
     )
-    title = "Scores of induction heads by pairs of paths"
-    return preferences("score_paths", title, caption, rows, cells[:MOST_CELLS], _mark, (3.4, 3.9))
-
-
-def _drawn(cell: Cell) -> list[ScorePathRow]:
-    """Return the pairs to draw. A bias by distance is left out: it is a path neither to the query nor to the key."""
-    rows = of_induction_head(cell)
-    is_path = any((r.query == POSITION) != (r.key == POSITION) for r in rows)
-    return [r for r in rows if is_path or not r.query == r.key == POSITION]
-
-
-def _mark(ax: Axes, cell: Cell, order: list[str]) -> None:
-    previous = cell.previous_token_head()
-    if previous is not None and (name := head_label(previous.layer, previous.head)) in order:
-        box = Rectangle((order.index(name), 0), 1, len(order), fill=False, ec=symbols.ACCENT, lw=2, clip_on=False)
-        ax.add_patch(box)
-    ax.set(xlabel="path to the key", ylabel="path to the query")
-    ax.tick_params(axis="x", rotation=90)
+    title, shown = "Scores of induction heads by pairs of paths", t.cells.loc[found["all"].index[:MOST_CELLS]]
+    return preferences("score_paths", title, caption, drawn, shown, "path to the key", (3.4, 3.9))
 
 
 THEME = Theme(TITLE, section, figures=(score_paths,), tables=("score_paths",))

@@ -1,146 +1,100 @@
-"""The section on two layers: the heads of induction, and the edges by which heads compose (docs/framework.md §4)."""
+"""The heads of induction, and the edges by which heads compose (docs/framework.md §4). The words are in
+two_layers.md."""
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
+from typing import Any
 
-from pathsum.claims.formatting import head_label, number, plural, span
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+from pathsum.claims.formatting import head_label, layers_label, number
 from pathsum.claims.reliability import reliability
-from pathsum.figures.composition import KINDS, composition
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, axes_through_zero, layer_palette, picture
 from pathsum.figures.heads import attention_by_distance
-from pathsum.figures.induction import induction_corner
-from pathsum.page.document import MODEL, Column, Section, Table, Text
-from pathsum.records.composition import COMPOSES, FALSE_COMPOSITION, KEYS_COMPOSE, SIGNIFICANT, CompositionRow
-from pathsum.records.heads import HeadRow
-from pathsum.records.results import FORMED, Cell, Results
+from pathsum.page.document import Block, Kind, Section, Table
+from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
+from pathsum.records.heads import COPYING
+from pathsum.records.results import FORMED, Results
+from pathsum.report import told
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
+from pathsum.report.told import Frames
 
 TITLE = "Two layers"
 MANY = 0.5  # if at least this share of edges differs from chance, a difference says little about a single edge
-SCORE = (
-    "An edge is a pair of an earlier head and a reader (queries, keys or values) of a later head. Its composition "
-    "score is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which the later head reads (Q: "
-    "W_QKᵀ, K: W_QK, V: W_OV). Chance comes from the random-rotation null, which rotates one of the two heads at "
-    "random and keeps the singular values of both."
-)
-RULE = (
-    "An edge composes if its score, computed without the direction of the early head's mean write, meets three "
-    f"conditions: it exceeds chance (keys: it is at least {KEYS_COMPOSE} times chance); its one-sided "
-    f"Benjamini–Hochberg q is < {FALSE_COMPOSITION}; and the score times the size of the early head is at least "
-    f"{COMPOSES} times chance. The size is the standard deviation of what the early head writes on held-out text, "
-    "divided by the root mean square of the standard deviations of all parts that the later layer reads (the embedding "
-    "and each earlier head)."
-)
+LIMITS = {"FORMED": FORMED, "COPYING": COPYING, "SIGNIFICANT": SIGNIFICANT, "RULE": COMPOSITION_RULE}
+FIGURES = ("attention_by_distance", "composition", "induction_corner")
+KINDS = {"Q": "queries", "K": "keys", "V": "values"}
+MECHANISM = ["model", "previous-token head", "attention to the previous token", "induction head", "prefix matching",
+             "K-composition − chance (chance)"]  # fmt: skip
+JUDGED = ("composes", "below", "at_floor", "above", "varying_at_floor")  # properties of an edge's record
+SCORES = {"score": "value", "score without mean write": "varying", "size of the early head": "size", "chance": "chance"}
+MOST_CELLS = 3
+WIDEST = 7.0  # width of the strongest edge, in points
+NODE = 25.0  # diameter of a head, in points
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show the previous-token head and the induction head of each model, and every edge that composes."""
-    cells, shown = results.with_layers(2), drawn(figures, "attention_by_distance", "composition", "induction_corner")
-    if not cells:
-        return Section(TITLE, ("This sweep has no two-layer model.",), shown)
-    return Section.of(TITLE, (_mechanism(cells), *edges(cells, results)), (*shown, *tables(cells)))
+def facts(t: Frames) -> dict[str, Any]:
+    """Return what text, tables and figures show. Empty if no model has a second layer."""
+    heads = t.heads.assign(name=_names(t.heads, "layer", "head"))
+    if not (heads["layer"] > 0).any():
+        return {}
+    previous = t.previous.merge(heads)[["cell", "name", "previous_token"]].rename(columns={"name": "early"})
+    induction = t.induction.merge(heads)[["cell", "name", "prefix_matching"]].rename(columns={"name": "late"})
+    pairs = t.cells.index.to_frame(index=False).merge(previous, how="left").merge(induction, how="left")
+    edges, corner = _edges(t), _corner(t, heads[heads["layer"] > 0])
+    differ = edges[edges["above"] | edges["below"]]
+    bounds = differ[differ["at_floor"]]["p_floor"]
+    inside = (corner[["matching_positivity", "copying_positivity"]] > COPYING).all(axis=1)
+    strong = corner["prefix_matching"] >= FORMED
+    return LIMITS | {
+        "heads": heads,
+        "pairs": pairs,
+        "formed": (pairs["prefix_matching"] >= FORMED) & pairs["previous_token"].notna(),
+        "edges": edges,
+        "differ": differ,
+        "many": len(differ) >= MANY * len(edges),
+        "bounds": len(bounds),
+        "bound": _bound(bounds.max(), 5) if len(bounds) else "",
+        "corner": corner,
+        "strong": inside[strong],
+        "weak": inside[~strong],
+    }
 
 
-def _mechanism(cells: Sequence[Cell]) -> str:
-    found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
-    needs = (
-        "With two layers, heads of the second layer read what heads of the first layer write. AMF's induction "
-        "mechanism needs a previous-token head in the first layer and a head in the second layer whose keys read it "
-        "(K-composition). This second-layer head, the induction head, then attends to the token after an earlier "
-        "occurrence of the current token, and copies it."
+def _names(rows: pd.DataFrame, layer: str, head: str) -> list[str]:
+    return [head_label(*place) for place in zip(rows[layer], rows[head], strict=True)]
+
+
+def _edges(t: Frames) -> pd.DataFrame:
+    """Return all edges, with what their record judges and the names of their heads."""
+    fields = t.composition.drop(columns=["cell", "n_layers", "n_heads"])
+    rows = [CompositionRow(*row) for row in fields.itertuples(index=False, name=None)]
+    return t.composition[["cell", *fields, "n_layers"]].assign(
+        above_chance=fields["varying"] - fields["chance"],
+        **{name: pd.Series([getattr(row, name) for row in rows], dtype=bool) for name in JUDGED},
+        weight=fields["varying"] * fields["size"],
+        early=pd.Series(_names(fields, "early_layer", "early_head"), dtype=str),
+        late=pd.Series(_names(fields, "late_layer", "late_head"), dtype=str),
     )
-    if not found:
-        return f"{needs} No induction head (prefix matching ≥ {FORMED}) has formed in any of {len(cells)} models."
-    return (
-        f"{needs} An induction head (prefix matching ≥ {FORMED}) has formed in {len(found)} of {len(cells)} models. "
-        f"In these, the previous-token head gives {span([p.previous_token for p, _ in found])} of its attention to the "
-        f"previous token, and the induction head gives {span([i.prefix_matching for _, i in found])} to the token "
-        "after the earlier occurrence (ranges over models)."
-    )
 
 
-def edges(cells: Sequence[Cell], results: Results) -> tuple[str, ...]:
-    """Count the edges above, at and below chance and those that compose, and explain what these counts mean."""
-    edges = [e for c in cells for e in c.rows(CompositionRow)]
-    if not edges:
-        return ()
-    above, differ = sum(e.above for e in edges), [e for e in edges if e.above or e.below]
-    counts = (
-        f"{SCORE} Of {plural(len(edges), 'edge')} of all two-layer models, {above} have a composition score above "
-        f"chance and {len(differ) - above} below it (Benjamini–Hochberg, q < {SIGNIFICANT}); "
-        f"{len(edges) - len(differ)} show no difference. A score below chance means that the later head reads less of "
-        "what the earlier head writes than of random directions."
+def _corner(t: Frames, heads: pd.DataFrame) -> pd.DataFrame:
+    """Return matching and copying of ``heads``; matching on AMF's own pair of paths where no pair was chosen."""
+    found = heads.merge(t.matching.drop(columns=["n_layers", "n_heads"]), how="left", on=["cell", "layer", "head"])
+    found = found.astype({"positivity": float, "qk_matching_positivity": float})
+    return found.assign(
+        layers=found["n_layers"].map(layers_label),
+        head=found["name"],
+        pair=(found["query"] + " × " + found["key"]).fillna("–"),
+        matching_positivity=found["positivity"].fillna(found["qk_matching_positivity"]),
     )
-    if bounds := [e.p_floor for e in differ if e.at_floor]:
-        counts += (
-            f" Of the edges that differ, {len(bounds)} have a score beyond those of all random rotations: their "
-            f"p-values are only known to be ≤ {_bound(max(bounds), 5)} and cannot rank them."
-        )
-    null = ""
-    if len(differ) >= MANY * len(edges):
-        distance = statistics.median(abs(e.value - e.chance) for e in differ)
-        null = (
-            f"Thus {len(differ)} of {len(edges)} edges differ from chance, by a median of {number(distance, 3)} "
-            "(composition score, 0 to 1). This is expected if trained heads share a few directions of the residual "
-            "stream or avoid those of other heads. A difference from chance then shows only that two heads are not "
-            "independent. Which edges form a circuit must be judged by the size of the excess and by interventions."
-        )
-    rule = (
-        f"{RULE} By this rule, {sum(e.composes for e in edges)} of {len(edges)} edges compose "
-        f"({reliability(results, 'composition')}; keys alone: {reliability(results, 'composition_k')})."
-    )
-    tuned = (
-        "The rule was tuned on synthetic corpora, with models of two heads per layer. Its floor for keys was set after "
-        "a first judgment on other corpora; precision and recall are from a third set. The section “Precision and "
-        "recall of the detectors” shows how well it finds the edges on which models of such corpora rely. Its "
-        "precision is lower if edges into heads that a model does not need count as false positives, since many of "
-        "these have high scores. The rule has not been calibrated for models with more heads."
-    )
-    return tuple(text for text in (counts, null, rule, tuned) if text)
-
-
-def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """Show the two heads of the mechanism in each model, and every edge that composes."""
-    edges = [(c, e) for c in cells for e in c.rows(CompositionRow) if e.composes]
-    mechanism = Table.of(
-        [(c, c.previous_token_head(), c.induction_head()) for c in cells],
-        MODEL,
-        Text("previous-token head", lambda _, previous, __: _label(previous)),
-        Column("attention to the previous token", lambda _, previous, __: previous and previous.previous_token),
-        Text("induction head", lambda *row: _label(row[-1])),
-        Column("prefix matching", lambda *row: row[-1] and row[-1].prefix_matching),
-        Column("K-composition − chance (chance)", _key_edge),
-        caption="The heads of the induction mechanism, chosen on other data: the first-layer head that attends most to "
-        "the previous token, the head with the best prefix matching (its chance level is in the section “What each "
-        "head does”), and the K-composition score of this pair, without the early head's mean write, minus chance "
-        "(chance in parentheses).",
-        source="mechanism",
-    )
-    composing = Table.of(
-        sorted(edges, key=lambda pair: -pair[1].weight),
-        MODEL,
-        Text(
-            "edge", lambda _, e: f"{head_label(e.early_layer, e.early_head)} → {head_label(e.late_layer, e.late_head)}"
-        ),
-        Text("read by", lambda _, e: KINDS[e.kind]),
-        Column("score", "value", 3),
-        Column("score without mean write", "varying", 3),
-        Column("size of the early head", "size", 3),
-        Column("chance", "chance", 3),
-        Column("q (one-sided)", lambda _, e: _q_value(e)),
-        caption="Every edge that composes (rule in the text), ranked by its score without the early head's mean write, "
-        "times the size of the early head. “≤ x” is a bound: no random rotation reached the score. The CSV has all "
-        "other edges too, and two-sided p- and q-values.",
-        csv="composition.csv",
-    )
-    return (mechanism, composing) if edges else (mechanism,)
-
-
-def _q_value(edge: CompositionRow) -> str:
-    q = edge.varying_q_value
-    return f"≤ {_bound(q, 3)}" if edge.varying_at_floor else number(q, 3)
 
 
 def _bound(value: float, digits: int) -> str:
@@ -148,20 +102,146 @@ def _bound(value: float, digits: int) -> str:
     return number(math.ceil(round(value * 10**digits, 6)) / 10**digits, digits)
 
 
-def _label(head: HeadRow | None) -> str:
-    return "–" if head is None else head_label(head.layer, head.head)
+def section(results: Results, figures: Figures) -> Section:
+    """Show the previous-token head and the induction head of each model, and every edge that composes."""
+    found = facts(Frames({c.name: c for c in results.with_layers(2)}))
+    if not found:
+        return Section(TITLE, ("This sweep has no two-layer model.",), drawn(figures, *FIGURES))
+    found |= {name: reliability(results, name) for name in ("composition", "composition_k")}
+    blocks: dict[str, Block] = {**figures, "mechanism": mechanism(found), "composing": composing(found)}
+    return told.section(TITLE, "two_layers", found, blocks)
 
 
-def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
-    """Format the K-composition score of these heads (without the early head's mean write) minus chance, with chance in
-    parentheses; a dash if there is no such edge."""
-    if previous is None or induction is None:
-        return "–"
-    ends = ("K", previous.layer, previous.head, induction.layer, induction.head)
-    for e in cell.rows(CompositionRow):
-        if (e.kind, e.early_layer, e.early_head, e.late_layer, e.late_head) == ends:
-            return f"{number(e.varying - e.chance)} ({number(e.chance)})"
-    return "–"
+def mechanism(found: dict[str, Any]) -> Table:
+    """Return the table of the two heads of the mechanism in each model."""
+    keys = found["edges"][found["edges"]["kind"] == "K"]
+    rows = found["pairs"].merge(keys, how="left", on=["cell", "early", "late"])
+    scores = zip(rows["above_chance"], rows["chance"], strict=True)
+    key_edge = [None if pd.isna(chance) else f"{number(above)} ({number(chance)})" for above, chance in scores]
+    shown = rows[["cell", "early", "previous_token", "late", "prefix_matching"]].assign(key_edge=key_edge)
+    caption = (
+        "The heads of the induction mechanism, chosen on other data: the first-layer head that attends most to the "
+        "previous token, and the head with the best prefix matching (chance: section “What each head does”). "
+        "K-composition: score of this pair without the early head's mean write."
+    )
+    shown = shown.set_axis(MECHANISM, axis="columns")
+    kinds: dict[str, Kind] = {"previous-token head": "text", "induction head": "text"}
+    return told.table(shown, caption, kinds=kinds, source="mechanism")
+
+
+def composing(found: dict[str, Any]) -> Table:
+    """Return the table of every edge that composes."""
+    edges = found["edges"][found["edges"]["composes"]].sort_values("weight", ascending=False, kind="stable")
+    q_values = zip(edges["varying_q_value"], edges["varying_at_floor"], strict=True)
+    shown = pd.DataFrame(
+        {
+            "model": edges["cell"],
+            "edge": edges["early"] + " → " + edges["late"],
+            "read by": edges["kind"].map(KINDS),
+            **{name: edges[column] for name, column in SCORES.items()},
+            "q (one-sided)": [f"≤ {_bound(q, 3)}" if bound else number(q, 3) for q, bound in q_values],
+        }
+    )
+    caption = (
+        "Every edge that composes, ranked by score without the early head's mean write, times the size of this head. "
+        "“≤ x” is a bound: no random rotation reached the score. The CSV has all edges, and two-sided p- and q-values."
+    )
+    digits = dict.fromkeys(SCORES, 3)
+    return told.table(shown, caption, digits, {"edge": "text", "read by": "text"}, csv="composition.csv")
+
+
+def composition(results: Results) -> Figure | None:
+    """Draw Q-, K- and V-composition as edges between heads, for the model with the lowest held-out loss of each number
+    of layers and of heads (at most MOST_CELLS). None without composition."""
+    t = Frames(results.cells)
+    if not (found := facts(t)) or (edges := found["edges"]).empty:
+        return None
+    shape = ["n_layers", "n_heads"]
+    best = t.cells.loc[edges["cell"].unique()].sort_values("val_loss_nats", kind="stable").drop_duplicates(shape)
+    shown = best.sort_values(shape).head(MOST_CELLS)
+    strongest = max(float(edges[edges["cell"].isin(shown.index)]["above_chance"].max()), 1e-9)
+
+    def paint(canvas: Canvas) -> None:
+        axes = canvas.subplots(len(shown), len(KINDS), squeeze=False)
+        for panels, (name, cell) in zip(axes, shown.iterrows(), strict=True):
+            for ax, kind in zip(panels, KINDS, strict=True):
+                part = edges[(edges["cell"] == name) & (edges["kind"] == kind)]
+                _graph(ax, part, strongest)
+                _heads(ax, *(rows[rows["cell"] == name] for rows in (found["heads"], found["pairs"])))
+                count = f"{kind} ({part['composes'].sum()} of {len(part)} edges)"
+                ax.set_title(f"{cell['n_heads']} heads, seed {cell['seed']}: {count}")
+                ax.set(xlim=(-0.6, cell["n_heads"] - 0.4), ylim=(-0.4, cell["n_layers"] - 0.6))
+                ax.set_axis_off()
+        canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
+
+    caption = (
+        "Circles: heads, later layers above (black: previous-token head; gray: induction head). Width of an edge: "
+        "composition score minus chance, without the early head's mean write; pale: does not compose (rule in the "
+        f"text; {reliability(results, 'composition')}). Shown: for each number of layers and heads, the model with the "
+        f"lowest held-out loss (at most {MOST_CELLS})."
+    )
+    size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (int(shown["n_layers"].max()) - 1)))
+    data = edges.loc[:, :"at_floor"].drop(columns="n_layers")
+    data = data.rename(columns={"below": "below_chance", "at_floor": "p_is_a_bound"})
+    return picture("composition", "Composition between heads", caption, data, size, paint)
+
+
+def _graph(ax: Axes, edges: pd.DataFrame, strongest: float) -> None:
+    drawn = edges[edges["composes"] | (edges["above_chance"] > 0)].sort_values(["composes", "above_chance"])
+    for e in drawn.to_dict("records"):  # the strongest edge last
+        bend = 0.18 * (e["late_layer"] - e["early_layer"] - 1)  # around the heads of the layers between
+        colour, alpha = (symbols.layer_colour(int(e["n_layers"])), 0.9) if e["composes"] else (symbols.FAINT, 0.4)
+        line = FancyArrowPatch(
+            (e["early_head"], e["early_layer"]), (e["late_head"], e["late_layer"]), color=colour, alpha=alpha,
+            connectionstyle=f"arc3,rad={bend}", lw=max(WIDEST * e["above_chance"] / strongest, 0.4),
+            arrowstyle="-", shrinkA=NODE * 0.62, shrinkB=NODE * 0.62, zorder=1 + e["composes"],
+        )  # fmt: skip
+        ax.add_patch(line)
+
+
+def _heads(ax: Axes, heads: pd.DataFrame, pairs: pd.DataFrame) -> None:
+    previous, induction = set(pairs["early"]), set(pairs[pairs["prefix_matching"] >= FORMED]["late"])
+    for head, layer, name in zip(heads["head"], heads["layer"], heads["name"], strict=True):
+        fill = "black" if name in previous else "#c4c4c4" if name in induction else "white"
+        ink = "white" if name in previous else "black"
+        ax.scatter([head], [layer], s=NODE**2, color=fill, edgecolors="black", linewidths=1.1, zorder=3)
+        ax.annotate(name, (head, layer), color=ink, fontsize=7.6, ha="center", va="center", zorder=4)
+
+
+def _legend(strongest: float) -> list[Line2D]:
+    widths = {f"score − chance: {number(strongest)}": 1.0, number(strongest / 2): 0.5, number(strongest / 10, 3): 0.1}
+    lines = [Line2D([], [], color="black", lw=WIDEST * share, label=label) for label, share in widths.items()]
+    return [*lines, Line2D([], [], color=symbols.FAINT, lw=WIDEST * 0.1, label="above chance, does not compose")]
+
+
+def induction_corner(results: Results) -> Figure | None:
+    """Draw the matching positivity and the copying positivity of every head after the first layer (docs/framework.md
+    §5.5). None without such heads."""
+    if not (found := facts(Frames(results.cells))):
+        return None
+    columns = ["pair", "matching_positivity", "qk_matching_positivity", "copying_positivity", "prefix_matching"]
+    data = found["corner"][["cell", "layers", "head", *columns]]
+
+    def paint(canvas: Canvas) -> None:
+        ax = canvas.subplots()
+        ax.add_patch(Rectangle((0.5, 0.5), 0.55, 0.55, color="#000000", alpha=0.06, lw=0))
+        axes_through_zero(ax)
+        sns.scatterplot(
+            data, x="matching_positivity", y="copying_positivity", hue="layers", palette=layer_palette(results),
+            size="prefix_matching", size_norm=(0, 1), sizes=(20, 320), alpha=0.6, legend=False, ax=ax,
+        )  # fmt: skip
+        ax.set(xlabel=f"matching: eigenvalue positivity of\n{symbols.PAIR_CIRCUIT} (−1..1)", xlim=(-1.05, 1.05))
+        ax.set(ylabel=f"copying: eigenvalue positivity of\n{symbols.OV_CIRCUIT} (−1..1)", ylim=(-1.05, 1.05))
+        ax.set_box_aspect(1)
+        for share in (0.0, 0.25, 0.5):
+            ax.scatter([], [], s=20 + 300 * share, color=symbols.FAINT, alpha=0.6, label=f"{share:g}")
+        ax.legend(title="prefix\nmatching\n(0..1)", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
+
+    caption = (
+        f"Each point is a head after the first layer. In the shaded corner, both positivities exceed {COPYING}. M: "
+        "product of the OV matrices along a path, to the query (q) or to the key (k)."
+    )
+    return picture("induction_corner", "Matching and copying by weights", caption, data, (6.6, 5.2), paint)
 
 
 THEME = Theme(

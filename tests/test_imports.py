@@ -53,7 +53,7 @@ OWNERS = {
     "wandb_workspaces": ("tracking",),
     "seaborn": ("figures", "report"),
     "matplotlib": ("figures", "report"),
-    "jinja2": ("page",),
+    "jinja2": ("page", "report"),
     "tokenizers": ("corpora", "data", "imported", "page"),
     "datasets": ("corpora",),
     "safetensors": ("imported", "model", "ngrams", "training"),

@@ -24,9 +24,7 @@ def test_the_device_is_chosen_by_what_there_is(
 
 
 def test_apples_gpu_is_refused_by_the_key() -> None:
-    with pytest.raises(
-        ConfigError, match=r"cells.L2H4S0.train.device: expected auto, cpu or cuda; .* Apple's GPU.*, got 'mps'"
-    ):
+    with pytest.raises(ConfigError, match=r"cells.L2H4S0.train.device: expected 'auto', 'cpu' or 'cuda', got 'mps'"):
         load(TrainConfig, {**TRAIN.model_dump(), "device": "mps"}, "cells.L2H4S0.train")
     assert issubclass(ConfigError, ValueError)
 

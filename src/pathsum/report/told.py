@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from pathsum.claims.formatting import interval, number, plural, span
+from pathsum.claims.formatting import head_label, interval, number, plural, span
 from pathsum.core.storage import frame
 from pathsum.page.document import Block, Entry, Kind, Section, Table
 from pathsum.probes.evaluation import Evaluation
@@ -71,15 +71,25 @@ class Frames:
         parts = [frame(cell.tables.get(record, []), kinds[record]).assign(cell=name)
                  for name, cell in self._cells.items()]  # fmt: skip
         found = pd.concat([part for part in parts if len(part)] or [frame([], kinds[record]).assign(cell="")])
-        for about in {"n_layers", "n_heads"} - {*found.columns}:  # a record may have its own
-            found[about] = self.cells[about].reindex(found["cell"]).to_numpy()
+        for about in ("n_layers", "n_heads"):
+            if about not in found:  # a record may have its own
+                found[about] = self.cells[about].reindex(found["cell"]).to_numpy()
         setattr(self, record, found := found.reset_index(drop=True))
         return found
+
+    def rows(self, record: str) -> list[Any]:
+        """Return the rows of a record themselves, in the order of its frame."""
+        return [row for cell in self._cells.values() for row in cell.tables.get(record, [])]
 
 
 def listed(values: Iterable[Any]) -> list[float]:
     """Return the numbers of a column, without missing ones."""
     return [float(value) for value in values if not pd.isna(value)]
+
+
+def labels(rows: pd.DataFrame, end: str = "") -> list[str]:
+    """Return the label of each row's head; ``end`` is "early_" or "late_" for the ends of an edge."""
+    return [head_label(*place) for place in zip(rows[f"{end}layer"], rows[f"{end}head"], strict=True)]
 
 
 def intervals(rows: pd.DataFrame, value: str = "advantage", low: str = "low", high: str = "high") -> pd.Series:
@@ -122,14 +132,18 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 def table(
     shown: pd.DataFrame, caption: str, digits: Mapping[str, int] = NONE, kinds: Mapping[str, Kind] = NONE, **more: Any
 ) -> Table:
-    """Return a table of the page from a frame of texts and numbers; missing ones are dashes.
+    """Return a table of the page from a frame of texts, numbers and entries; missing ones are dashes.
 
     By column, ``digits`` gives decimals (2; whole numbers have none) and ``kinds`` what it holds ("text" for model and
     head, otherwise "number"). ``more`` are further fields of the table."""
     kinds = {"model": "text", "head": "text", **kinds}
     rows = tuple(
         tuple(
-            Entry(value if isinstance(value, str) else _shown(value, digits.get(name, 2)), kinds.get(name, "number"))
+            value
+            if isinstance(value, Entry)
+            else Entry(
+                value if isinstance(value, str) else _shown(value, digits.get(name, 2)), kinds.get(name, "number")
+            )
             for name, value in zip(shown.columns, row, strict=True)
         )
         for row in shown.itertuples(index=False, name=None)

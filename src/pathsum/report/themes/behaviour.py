@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import head_label, number, span
+from pathsum.claims.formatting import number, span
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, errors, legend_of_depths, picture, row
 from pathsum.page.document import Section, Table
@@ -65,7 +65,7 @@ def table(t: Frames, found: dict[str, Any]) -> Table:
     rows, copies = rows.rename(columns=RENAMED), rows["copying_positivity"] > COPYING
     rows["labels"] = rows["label"].fillna(copies.map({True: "– (copies, by weights)", False: "–"}))
     rows["copies top-1 / top-5"] = rows["copying_top1"].map(number) + " / " + rows["copying_top5"].map(number)
-    rows["head"] = [head_label(layer, head) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
+    rows["head"] = told.labels(rows)
     levels = t.labels.groupby("behaviour")[["chance", "threshold"]].agg(_span).T
     caption = (
         "Labels and scores of every head, with 95 % intervals, after chance and threshold (ranges over heads). "

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import head_label, signed, span
+from pathsum.claims.formatting import signed, span
 from pathsum.claims.reliability import coverage
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, errors, picture
@@ -18,7 +18,7 @@ from pathsum.records.ablations import METHODS
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, intervals, listed
+from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Ablation of heads, edges and paths"
 ORDERS = ("direct path", "single heads", "virtual heads")
@@ -36,18 +36,18 @@ STYLES = {  # marker, its fill color (None: the color of its edge) and its label
 
 def facts(t: Frames) -> dict[str, Any]:
     """Return what text, tables and figure show, over the models of at least two layers. Empty without ablations."""
-    rows = t.ablations[t.ablations["n_layers"] > 1].assign(name=_names)
+    rows = t.ablations[t.ablations["n_layers"] > 1].assign(name=labels)
     if rows.empty:
         return {}
     edges = rows[rows["target"] == "edge"].astype({"early_layer": int, "early_head": int})
-    edges["early"] = _names(edges, "early_layer", "early_head")
+    edges["early"] = labels(edges, "early_")
     resampled = edges[edges["method"] == "resample"]
     models = [of for _, of in resampled.groupby("cell", sort=False)]
     strongest = pd.concat([of.loc[of.groupby("kind")["second_copy_nats"].idxmax()] for of in models])
     own = t.distances[t.distances["distance"] == 0].rename(columns={"layer": "early_layer", "head": "early_head"})
     contrasts = t.edge_contrasts[t.edge_contrasts["method"] == "resample"]
     least = contrasts.loc[contrasts.groupby("cell", sort=False)["difference_nats"].idxmin()]
-    previous, induction = (at.assign(name=_names).set_index("cell")["name"] for at in (t.previous, t.induction))
+    previous, induction = (at.assign(name=labels).set_index("cell")["name"] for at in (t.previous, t.induction))
     return {
         "heads": rows[(rows["target"] == "head") & (rows["patterns"] == "recomputed")],
         "patterns": rows[rows["target"] == "pattern"],
@@ -63,10 +63,6 @@ def facts(t: Frames) -> dict[str, Any]:
         "terms": t.terms[t.terms["layer"].isna() & (t.terms["n_layers"] > 1)],
         "windows": span(listed(rows["windows"]), 0),
     }
-
-
-def _names(rows: pd.DataFrame, layer: str = "layer", head: str = "head") -> list[str]:
-    return [head_label(*place) for place in zip(rows[layer], rows[head], strict=True)]
 
 
 def section(results: Results, figures: Figures) -> Section:

@@ -15,8 +15,8 @@ from pathsum.page.document import Kind, Section
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.theme import DetectorText, Figures, Theme
-from pathsum.report.themes.score_paths import heads, with_terms
-from pathsum.report.told import Frames, intervals, listed
+from pathsum.report.themes.score_paths import with_terms
+from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Attention scores and losses by content"
 SMALL = "small_embedding"  # prefix of the name of the control whose embedding starts small
@@ -79,7 +79,7 @@ def scores(t: Frames) -> pd.DataFrame:
         "preference (nats)": pairs.groupby("cell")["preference_nats"].sum(),
     }
     models = t.induction[t.induction["cell"].isin(t.content_scores["cell"])]
-    names = pd.DataFrame({"model": models["cell"], "head": heads(models)})
+    names = pd.DataFrame({"model": models["cell"], "head": labels(models)})
     return names.join(pd.DataFrame(shown).round(2) + 0, on="model")
 
 
@@ -103,7 +103,7 @@ def matching(t: Frames) -> pd.DataFrame:
     pairs = t.matching.merge(t.induction).merge(t.heads[["cell", "layer", "head", "qk_matching_positivity"]])
     shown = {
         "model": pairs["cell"],
-        "head": heads(pairs),
+        "head": labels(pairs),
         "path to the query": pairs["query"],
         "path to the key": pairs["key"],
         "share of the preference": pairs["judged_share"],

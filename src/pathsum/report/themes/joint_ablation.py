@@ -60,7 +60,6 @@ def table(last: pd.DataFrame) -> Table:
         "ablation": rows["method"].replace(CONTROL, "random directions (control)"),
         **{heading: intervals(rows, name, f"{name}_low", f"{name}_high") for name, heading in LOST.items()},
     }
-    shown["share"] = shown["share"].where(rows["share"].notna())
     caption = (
         "Fall of the in-context loss drop (minus the bigram model's; share: of the whole model's) and of the "
         "second-copy gain (loss on the first copy of repeated random tokens minus loss on the second) under ablation, "

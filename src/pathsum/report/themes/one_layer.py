@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import head_label, interval, layers_label, number
+from pathsum.claims.formatting import head_label, layers_label, number
 from pathsum.claims.one_layer import copying_heads, highest_matching
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, axes_through_zero, picture, row
@@ -21,7 +21,7 @@ from pathsum.report import told
 from pathsum.report.agreement import KINDS
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.themes import skip_trigrams
-from pathsum.report.told import Frames
+from pathsum.report.told import Frames, intervals, labels
 
 TITLE = "One layer"
 
@@ -84,11 +84,9 @@ def on_text(t: Frames) -> Table:
     rows = t.copying[t.copying["n_layers"] == 1].merge(t.heads)
     shown = {
         "model": rows["cell"],
-        "head": list(map(head_label, rows["layer"], rows["head"])),
+        "head": labels(rows),
         "OV positivity": rows["copying_positivity"],
-        "attended − another window (nats)": list(
-            map(interval, rows["attended_nats"], rows["attended_low"], rows["attended_high"])
-        ),
+        "attended − another window (nats)": intervals(rows, "attended_nats", "attended_low", "attended_high"),
         "must exceed": SPREADS * rows["spread_nats"],
         "loss without own OV entries (nats)": rows["removal_nats"],
     }
@@ -113,7 +111,7 @@ def eigenvalues(results: Results) -> Figure | None:
             "cell": heads["cell"],
             "layers": heads["n_layers"],
             "group": heads["n_layers"].map(layers_label) + ": L" + heads["layer"].astype(str),
-            "head": list(map(head_label, heads["layer"], heads["head"])),
+            "head": labels(heads),
             "positivity": heads["copying_positivity"],
         }
     ).sort_values(["layers", "group", "cell", "head"], kind="stable", ignore_index=True)

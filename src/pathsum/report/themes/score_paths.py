@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pandas as pd
 
-from pathsum.claims.formatting import head_label, number, span
+from pathsum.claims.formatting import number, span
 from pathsum.claims.score_paths import POSITION, TERMS, term
 from pathsum.figures.base import Figure
 from pathsum.figures.preferences import preferences
 from pathsum.page.document import Section, plain
 from pathsum.records.results import Results
-from pathsum.records.score_paths import ScorePathRow
 from pathsum.report import told
 from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, listed
+from pathsum.report.told import Frames, labels, listed
 
 TITLE = "Attention scores by pairs of paths"
 MOST_CELLS = 4  # largest number of panels of the figure, one per model
@@ -28,7 +26,7 @@ def facts(t: Frames) -> dict[str, Any]:
     if t.score_paths.empty or (rows := with_terms(t)).empty:
         return {}
     cells, nats = rows["cell"], rows["preference_nats"]
-    previous = dict(zip(t.previous["cell"], heads(t.previous), strict=True))
+    previous = dict(zip(t.previous["cell"], labels(t.previous), strict=True))
     rows["boxed"] = rows["key"] == cells.map(previous)
     strongest = rows[rows["query"] != POSITION].groupby(["cell", "query"], sort=False)["preference_nats"].sum()
     one_side = (rows["query"] == POSITION) != (rows["key"] == POSITION)
@@ -44,15 +42,9 @@ def facts(t: Frames) -> dict[str, Any]:
     }
 
 
-def heads(rows: pd.DataFrame) -> list[str]:
-    return [head_label(*place) for place in zip(rows["layer"], rows["head"], strict=True)]
-
-
 def with_terms(t: Frames) -> pd.DataFrame:
     """Return the pairs of paths of each model's best induction head, with the column ``term``, one of TERMS."""
-    rows = t.score_paths.merge(t.induction)
-    pairs = rows[[field.name for field in dataclasses.fields(ScorePathRow)]].itertuples(index=False)
-    return rows.assign(term=[term(ScorePathRow(*pair)) for pair in pairs])
+    return t.score_paths.assign(term=[term(row) for row in t.rows("score_paths")]).merge(t.induction)
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -63,11 +55,11 @@ def section(results: Results, figures: Figures) -> Section:
     parts = found["rows"].groupby(["cell", "term"])[["preference_nats", "variance_share"]].sum()
     terms = {at: f"{plain(nats)} ({plain(share)})" for at, nats, share in parts.itertuples(name=None)}
     here = t.distances[t.distances["distance"] == 0]
-    own = dict(zip(zip(here["cell"], heads(here), strict=True), here["attention"], strict=True))
+    own = dict(zip(zip(here["cell"], labels(here), strict=True), here["attention"], strict=True))
     through, strongest = found["through"], found["strongest"]
     shown = {
         "model": through.index,
-        "head": heads(found["rows"].drop_duplicates("cell")),
+        "head": labels(found["rows"].drop_duplicates("cell")),
         **{name: [terms.get((cell, name)) for cell in through.index] for name in TERMS},
         "all (nats)": found["all"].to_numpy(),
         KEYS: [f"{found['previous'][cell]}: {number(nats)} nats" for cell, nats in through.items()],

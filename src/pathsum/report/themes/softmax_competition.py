@@ -6,12 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.claims.formatting import head_label
 from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, intervals
+from pathsum.report.told import Frames, intervals, labels
 
 TITLE = "Softmax competition"
 PLACES = {"after": "token after the match", "match": "the match itself", "before": "token before the match"}
@@ -35,7 +34,7 @@ def section(results: Results, _: Figures) -> Section:
     after, ends = found["after"], ("preference_nats", "preference_low", "preference_high")
     shown = {
         "model": after["cell"],
-        "head": [head_label(*place) for place in zip(after["layer"], after["head"], strict=True)],
+        "head": labels(after),
         **{name: intervals(found[place], *ends) for place, name in PLACES.items()},
         "change of other keys (nats)": after["inhibition_nats"],
     }

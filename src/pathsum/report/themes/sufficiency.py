@@ -57,8 +57,7 @@ def why_not_minimal(cells: Sequence[Cell]) -> str:
 
 
 def _heads(rows: pd.DataFrame) -> Table:
-    rows = rows[rows["kept"].isin(HEADS[1:])].astype(object)
-    rows = rows.where(rows.notna(), None)
+    rows = rows[rows["kept"].isin(HEADS[1:])]
     shown = {
         "model": rows["cell"],
         "kept with the induction heads": rows["kept"],

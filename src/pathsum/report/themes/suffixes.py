@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.content import CURRENT, FURTHER, PREVIOUS, TWO_BACK
-from pathsum.claims.formatting import head_label, span
+from pathsum.claims.formatting import span
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, errors, picture, row, side_by_side
 from pathsum.page.document import Section, Table
@@ -17,7 +17,7 @@ from pathsum.records.results import Results
 from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
 from pathsum.report import told
 from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, intervals, listed
+from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Matching more than one token"
 CONTENT = {  # offsets of the content that is compared, at the query and at the key
@@ -85,7 +85,7 @@ def table(t: Frames, found: dict[str, Any]) -> Table:
     shares = parts.div(parts.sum(axis=1).where(lambda whole: whole > 0), axis=0).reindex(uncut.index)
     shown = {
         "model": uncut.index,
-        "head": [head_label(*place) for place in zip(uncut["layer"], uncut["head"], strict=True)],
+        "head": labels(uncut),
         "two tokens": found["two"]["longer"],
         "one token": found["two"]["shorter"],
         "difference": intervals(found["two"]),

@@ -13,18 +13,18 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from pathsum.claims.formatting import head_label, layers_label, number
+from pathsum.claims.formatting import layers_label, number
 from pathsum.claims.reliability import reliability
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, axes_through_zero, layer_palette, picture
 from pathsum.figures.heads import attention_by_distance
 from pathsum.page.document import Block, Kind, Section, Table
-from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
+from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT
 from pathsum.records.heads import COPYING
 from pathsum.records.results import FORMED, Results
 from pathsum.report import told
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
-from pathsum.report.told import Frames
+from pathsum.report.told import Frames, labels
 
 TITLE = "Two layers"
 MANY = 0.5  # if at least this share of edges differs from chance, a difference says little about a single edge
@@ -42,7 +42,7 @@ NODE = 25.0  # diameter of a head, in points
 
 def facts(t: Frames) -> dict[str, Any]:
     """Return what text, tables and figures show. Empty if no model has a second layer."""
-    heads = t.heads.assign(name=_names(t.heads, "layer", "head"))
+    heads = t.heads.assign(name=labels(t.heads))
     if not (heads["layer"] > 0).any():
         return {}
     previous = t.previous.merge(heads)[["cell", "name", "previous_token"]].rename(columns={"name": "early"})
@@ -68,20 +68,16 @@ def facts(t: Frames) -> dict[str, Any]:
     }
 
 
-def _names(rows: pd.DataFrame, layer: str, head: str) -> list[str]:
-    return [head_label(*place) for place in zip(rows[layer], rows[head], strict=True)]
-
-
 def _edges(t: Frames) -> pd.DataFrame:
     """Return all edges, with what their record judges and the names of their heads."""
     fields = t.composition.drop(columns=["cell", "n_layers", "n_heads"])
-    rows = [CompositionRow(*row) for row in fields.itertuples(index=False, name=None)]
+    rows = t.rows("composition")
     return t.composition[["cell", *fields, "n_layers"]].assign(
         above_chance=fields["varying"] - fields["chance"],
         **{name: pd.Series([getattr(row, name) for row in rows], dtype=bool) for name in JUDGED},
         weight=fields["varying"] * fields["size"],
-        early=pd.Series(_names(fields, "early_layer", "early_head"), dtype=str),
-        late=pd.Series(_names(fields, "late_layer", "late_head"), dtype=str),
+        early=pd.Series(labels(fields, "early_"), dtype=str),
+        late=pd.Series(labels(fields, "late_"), dtype=str),
     )
 
 

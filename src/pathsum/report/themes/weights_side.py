@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,12 +12,12 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.claims.formatting import head_label, number
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, axes_through_zero, picture, row, side_by_side
-from pathsum.page.document import Kind, Section, Table
+from pathsum.page.document import Entry, Kind, Section, Table
 from pathsum.records.results import FORMED, Results
 from pathsum.records.tokens import JOINER
 from pathsum.report import told
 from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, listed
+from pathsum.report.told import Frames, labels, listed
 
 TITLE = "Inside the heads"
 BEYOND = 3  # standard deviations from which a value counts as beyond chance
@@ -26,7 +25,7 @@ CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown per model
 TOKENS = 6  # shown of each group
 LITTLE = 0.01  # share of the tokens below which a group of heads hardly copies
 FIXED = 0.1  # mean attention at one distance from which a virtual head counts as attending at that distance
-ITSELF = "the same"  # what a head writes for the tokens of a cluster
+ITSELF = Entry("the same")  # what a head writes for the tokens of a cluster
 ATTENDS = "attends (tokens back: mean attention)"
 KINDS = {"Q": "queries (Q)", "K": "keys (K)", "V": "values (V)"}
 
@@ -37,7 +36,7 @@ def facts(t: Frames) -> dict[str, Any]:
         return {}
     heads = t.heads.merge(t.induction)
     heads = heads[heads["prefix_matching"] >= FORMED]
-    formed, previous = (dict(zip(some["cell"], _labels(some), strict=True)) for some in (heads, t.previous))
+    formed, previous = (dict(zip(some["cell"], labels(some), strict=True)) for some in (heads, t.previous))
     off = (t.token_clusters["cohesion"] - t.token_clusters["chance"]) / t.token_clusters["spread"]
     groups = _largest(t.joint_copying, "top1")
     places = groups[["layer", "heads"]].to_numpy()
@@ -45,8 +44,7 @@ def facts(t: Frames) -> dict[str, Any]:
     more = groups["top1"] > groups["best_top1"]
     ranks = t.bandwidth[t.bandwidth["n_layers"] == t.heads["n_layers"].max()]
     overlaps, virtual = (
-        rows.assign(early=_labels(rows, "early_"), late=_labels(rows, "late_"))
-        for rows in (t.overlaps, t.virtual_heads)
+        rows.assign(early=labels(rows, "early_"), late=labels(rows, "late_")) for rows in (t.overlaps, t.virtual_heads)
     )
     ends = overlaps[["cell", "early", "late"]].to_numpy()
     edge = [(early, late) == (previous.get(cell), formed.get(cell)) for cell, early, late in ends]
@@ -93,9 +91,9 @@ def _token_table(t: Frames, clusters: pd.DataFrame) -> Table:
     rows = rows[rows["cell"].isin(best)].sort_values("n_layers", kind="stable")
     shown = {
         "model": rows["cell"],
-        "head": _labels(rows),
+        "head": labels(rows),
         "tokens": rows["read"].map(_tokens),
-        "→ written": rows["written"].map(_tokens, na_action="ignore").fillna(ITSELF),
+        "→ written": [ITSELF if pd.isna(joined) else _tokens(joined) for joined in rows["written"]],
         "cohesion (chance)": rows["cohesion"],
         "share of W_OV": rows["share"],
     }
@@ -106,9 +104,7 @@ def _token_table(t: Frames, clusters: pd.DataFrame) -> Table:
         f"most {TOKENS} tokens)."
     )
     kinds: dict[str, Kind] = {"tokens": "token", "→ written": "token"}
-    table = told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="token_clusters.csv")
-    plain = (tuple(replace(e, kind="text") if e.text == ITSELF else e for e in entries) for entries in table.rows)
-    return replace(table, rows=tuple(plain))
+    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="token_clusters.csv")
 
 
 def _virtual_table(virtual: pd.DataFrame) -> Table:
@@ -141,10 +137,6 @@ def _attends(distance: int, attention: float) -> str:
 
 def _largest(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     return rows.sort_values(value, ascending=False, kind="stable")
-
-
-def _labels(rows: pd.DataFrame, end: str = "") -> list[str]:
-    return [head_label(*place) for place in zip(rows[f"{end}layer"], rows[f"{end}head"], strict=True)]
 
 
 def _tokens(joined: str) -> str:

@@ -15,11 +15,11 @@ unexport PYTHONSAFEPATH # which would hide pipelines/
 
 # What each target reads. A variable on the command line that it does not read is an error, not a setting without effect.
 READS_repro   = JOBS
-READS_torture = MINUTES SEED
 READS_sweep   = JOBS ARGS
 READS_corpora = TEXT JOBS ARGS
 READS_extract = WEIGHTS TOKENIZER TEXT BOS ARGS
 READS_compare = BASE
+READS_kill    = SEED
 GIVEN  := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 UNREAD := $(filter-out PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t)),$(GIVEN))
 $(if $(UNREAD),$(error make $(MAKECMDGOALS): $(UNREAD) would have no effect; expected no variables but PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t))))
@@ -47,13 +47,13 @@ params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
 repro: setup ## compute every result that is out of date, and the report; JOBS=N models at a time
-	python -m pipelines.repro $(if $(JOBS),$(call quoted,JOBS))
+	python -m pipelines.repro $(if $(JOBS),--jobs=$(call quoted,JOBS))
 
 smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
 
-torture: setup ## kill and damage the smoke graph at random, and compare with an undisturbed run: make torture MINUTES=10 SEED=1
-	python -m pipelines.torture $(if $(MINUTES),--minutes=$(call quoted,MINUTES)) $(if $(SEED),--seed=$(call quoted,SEED))
+kill: setup ## kill `make repro` on tiny models ten times, and compare what the same command then makes: make kill SEED=1
+	python -m tests.kill $(if $(SEED),--seed=$(call quoted,SEED))
 
 test: setup ## check lint and types, and run all tests, including every stage on tiny models
 	ruff check .
@@ -70,7 +70,7 @@ lint: setup ## format and lint in place
 	ruff check --fix .
 
 sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and memory), or an ad-hoc sweep: make sweep JOBS=2 ARGS='model.n_layers=1,2'
-	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),$(call quoted,JOBS)))
+	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),--jobs=$(call quoted,JOBS)))
 
 corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
 	python -m pipelines.corpora $(if $(filter undefined,$(origin TEXT)),,--text=$(call quoted,TEXT)) --jobs=$(call quoted,JOBS) $(ARGS)
@@ -84,7 +84,7 @@ dashboard: setup ## save a Weights & Biases workspace and report of the runs to 
 	python -m pipelines.dashboard </dev/null
 
 bench: setup ## measure training steps and the growth of cost, and write bench/README.md
-	python -m pipelines.repro --tokens
+	python -m pipelines.repro tokenize
 	python -m bench.train_step
 	python -m bench.growth
 	python -m bench.table
@@ -104,4 +104,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke torture test cluster lint sweep corpora leet dashboard bench extract report compare open
+.PHONY: help setup params repro smoke kill test cluster lint sweep corpora leet dashboard bench extract report compare open

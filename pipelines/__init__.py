@@ -3,7 +3,6 @@
 The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths of stored files from here.
 """
 
-import gc
 import os
 import sys
 
@@ -14,10 +13,10 @@ _library = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, "s
 if os.path.isdir(_library):
     sys.path.insert(0, _library)  # in a copy of the project, .venv finds pathsum in the first one, not in the copy
 
+import gc  # noqa: E402
 import signal  # noqa: E402
-
-_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits for the end of these imports
-
+import threading  # noqa: E402
+from contextlib import suppress  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
 from multiprocessing import current_process  # noqa: E402
 
@@ -28,7 +27,6 @@ if _missing:
         "`make setup` once, and `. .venv/bin/activate` in each new shell"
     )
 
-from pipelines.interrupts import end_with_parent, listen  # noqa: E402
 from pipelines.user import provide_user  # noqa: E402
 
 provide_user()
@@ -40,11 +38,35 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 gc.set_threshold(10_000)  # imports make many objects and hardly any garbage; by default they take 4 to 10 % longer
 
-if _is_command:
-    listen(_mask)
-    if "DVC_STAGE" in os.environ:
-        end_with_parent()  # if DVC is killed, its stages end too, so that they do not write files of the next run
-else:
-    signal.pthread_sigmask(signal.SIG_SETMASK, _mask)
-    if current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # workers that wait for more work
-        end_with_parent()
+INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
+SHELLS = {"sh", "dash", "bash", "zsh", "ksh"}
+
+
+def _interrupted(*_: object) -> None:
+    """End at once: what is stored survives a kill at any moment, and the workers end with this process."""
+    with suppress(OSError):  # an interrupt also ends the reader of a pipe
+        print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
+    os._exit(INTERRUPTED)
+
+
+def _end_with_parent() -> None:
+    """End this process soon after the process that started it, or that started the shell in between, has ended."""
+    import psutil
+
+    above = next((process for process in psutil.Process().parents() if process.name() not in SHELLS), None)
+
+    def watch() -> None:
+        if above:
+            above.wait()
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+_is_worker = current_process().name.startswith(("LokyProcess", "SpawnProcess"))
+if _is_worker:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it ends it
+elif _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _interrupted)
+if _is_worker or (_is_command and "DVC_STAGE" in os.environ):
+    _end_with_parent()

@@ -10,12 +10,14 @@ import torch
 from pathsum.calibration.coverage import Held, coverage, held
 from pathsum.calibration.score import Tried, calibrate, tried
 from pathsum.calibration.synthetic import train_synthetic
-from pathsum.config import CalibrateConfig, ExtractConfig, SyntheticModelConfig, load
-from pathsum.core.storage import write_rows
+from pathsum.config import ExtractConfig, SyntheticModelConfig, load
+from pathsum.core import store
+from pathsum.core.manifest import damage, write_manifest
+from pathsum.core.storage import read_value, write_rows, write_whole
 from pathsum.records.calibration import CalibrationRow, CoverageRow
-from pipelines.interrupts import workers
-from pipelines.paths import CALIBRATION, COVERAGE, THREADS, cores, leave_out_compiler, params, section, stage
+from pipelines.paths import CALIBRATION, COVERAGE, RUNS, SYNTHETIC, THREADS, cores, params, section, stage
 
+CODE = ("pathsum.calibration.coverage", "pathsum.calibration.score", "pathsum.calibration.synthetic")
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
 
 Job = tuple[str, SyntheticModelConfig, tuple[int, ...], ExtractConfig]
@@ -28,24 +30,25 @@ def run_detectors(job: Job) -> list[tuple[Tried, Held]]:
     the intervals of its ablations hold.
     """
     torch.set_num_threads(1)
-    leave_out_compiler()
     return [(tried(model), held(model)) for model in train_synthetic(*job)]
 
 
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
-        values = params()
-        chosen = load(CalibrateConfig, section(values, "calibrate"), "calibrate")
-        config = load(ExtractConfig, section(values, "extract") | {"rotations": chosen.rotations}, "extract")
-        kinds = {
-            name: load(SyntheticModelConfig, kind, f"synthetic_models.{name}")
-            for name, kind in section(values, "synthetic_models").items()
-        }
-        groups = [chosen.seeds[at : at + MODELS_PER_JOB] for at in range(0, len(chosen.seeds), MODELS_PER_JOB)]
-        jobs = [(name, kind, seeds, config) for name, kind in kinds.items() for seeds in groups]
-        with ProcessPoolExecutor(min(len(jobs), cores()), multiprocessing.get_context("spawn")) as pool:
-            with workers():
-                results = pool.map(run_detectors, jobs)
-            found = [one for some in results for one in some]
-        write_rows(CALIBRATION, calibrate([units for units, _ in found]), CalibrationRow)
-        write_rows(COVERAGE, coverage([intervals for _, intervals in found]), CoverageRow)
+        chosen = read_value(SYNTHETIC)
+        config = load(ExtractConfig, section(params(), "extract") | {"rotations": chosen["rotations"]}, "extract")
+        kinds = {name: load(SyntheticModelConfig, kind, name) for name, kind in chosen["models"].items()}
+        seeds = tuple(chosen["seeds"])
+        facts = {"seeds": seeds, "extract": config.model_dump(), "threads": THREADS}
+        models = {name: kind.model_dump() for name, kind in kinds.items()}
+        entry = RUNS / "calibration" / store.fingerprint(*CODE, models=models, **facts)
+        if damage(entry, entry.name):
+            groups = [seeds[at : at + MODELS_PER_JOB] for at in range(0, len(seeds), MODELS_PER_JOB)]
+            jobs = [(name, kind, group, config) for name, kind in kinds.items() for group in groups]
+            with ProcessPoolExecutor(min(len(jobs), cores()), multiprocessing.get_context("spawn")) as pool:
+                found = [one for some in pool.map(run_detectors, jobs) for one in some]
+            write_rows(entry / CALIBRATION.name, calibrate([units for units, _ in found]), CalibrationRow)
+            write_rows(entry / COVERAGE.name, coverage([intervals for _, intervals in found]), CoverageRow)
+            write_manifest(entry, name=entry.name)
+        for path in (CALIBRATION, COVERAGE):
+            write_whole(path, (entry / path.name).read_bytes())

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from pathsum.claims.preregistration import Preregistration, require_as_frozen
 from pathsum.claims.registry import stated
 from pathsum.config import (
@@ -35,16 +33,16 @@ from pathsum.core.storage import write_json
 from pathsum.corpora.corpus import load_corpus
 from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.model.positions import scheme
+from pipelines import grid
 from pipelines.compose import compose
 from pipelines.handwritten import read_preregistration
-from pipelines.hydra_plugins import grid
 from pipelines.paths import (
     CHECKED,
-    CONFIG,
     PARAMS,
     PREREGISTERED,
     PREREGISTRATION,
     REFERENCE_RUN,
+    SYNTHETIC,
     params,
     read_yaml,
     stage,
@@ -93,21 +91,28 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     for kind, section in kinds:
         complaints += _complaints(kind, values[section], section)
     base = {key: values[key] for key in ("seed", "model", "train")}  # each model differs from it in some settings
-    wrong = [complaint.lstrip(".: ") for complaint in _complaints(CellConfig, base, "")]
-    complaints += wrong or [
-        *_tuned(values["sweep"], registered),
-        *_of_all(CellConfig, values["cells"], "cells"),
-        *_of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models"),
-        *(
-            f"cells.{name}.model.n_ctx: expected model.n_ctx, on which the bigram baseline is measured"
-            for name, cell in values["cells"].items()
-            if cell["model"].get("n_ctx") != values["model"]["n_ctx"]
-        ),
-    ]
+    complaints += [complaint.lstrip(".: ") for complaint in _complaints(CellConfig, base, "")]
+    if not complaints:
+        complaints += _tuned(values["sweep"], registered)
+        try:
+            cells = grid.cells(values)
+        except ConfigError as error:
+            complaints += error.complaints
+        except ValueError as error:
+            complaints.append(str(error))
+        else:
+            complaints += [
+                *_of_all(CellConfig, cells, "cells"),
+                *_of_all(SyntheticModelConfig, grid.synthetic_models(values), "synthetic_models"),
+                *(
+                    f"cells.{name}.model.n_ctx: expected model.n_ctx, on which the bigram baseline is measured"
+                    for name, cell in cells.items()
+                    if cell["model"].get("n_ctx") != values["model"]["n_ctx"]
+                ),
+            ]
     complaints += [
-        f"{section}.{name}: expected a name of at most 64 letters, digits and _ that begins with a letter"
-        for section in ("cells", "synthetic_models")
-        for name in values[section]
+        f"calibrate.synthetic_models.{name}: expected a name of at most 64 letters, digits and _, the first a letter"
+        for name in values["calibrate"].get("synthetic_models") or ()
         if not MODEL_NAME.fullmatch(str(name))
     ]
     if registered.frozen and not (registered.protocol.tuning_seeds and registered.protocol.statements):
@@ -126,28 +131,11 @@ def unknown_sections(values: Collection[Any]) -> list[str]:
     return [unknown(str(name), SECTIONS, "section") for name in sorted(set(values) - set(SECTIONS), key=str)]
 
 
-def check_composed(values: dict[str, Any]) -> None:
-    """Raise ValueError if the models of params.yaml are not those that its other sections compose to."""
-    model, train, sweep, calibrate = (
-        OmegaConf.create(values[name]) for name in ("model", "train", "sweep", "calibrate")
-    )
-    composed = {
-        "cells": grid.grid(model, train, sweep),
-        "synthetic_models": grid.synthetic_models(model, train, calibrate),
-    }
-    for name, made in composed.items():
-        theirs = {name: OmegaConf.to_container(made, resolve=True)}
-        if found := list(differences({name: values[name]}, theirs, "the other sections give")):
-            raise ValueError(
-                "\n".join([f"{name}: composed from other sections, but given otherwise:", *found[:8]])
-                + "\nChange model, train, sweep.overrides, sweep.controls or calibrate instead."
-            )
-
-
 def without_effect(values: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each change of a model that the grid does not have."""
-    layers = {str(cell["model"]["n_layers"]) for cell in values["cells"].values()}
-    for name in sorted(set(values["sweep"]["overrides"]) - set(values["cells"])):
+    cells = grid.cells(values)
+    layers = {str(cell["model"]["n_layers"]) for cell in cells.values()}
+    for name in sorted(set(values["sweep"]["overrides"]) - set(cells)):
         yield f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it"
     for key in sorted({str(key) for key in values["sweep"]["by_layers"]} - layers):
         yield f"sweep.by_layers.{key}: the grid has no model of {key} layers; only pipelines.train reads it"
@@ -208,13 +196,6 @@ def _some(names: Sequence[str], all_names: Collection[str]) -> str:
     return f"in {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def write_sections(values: dict[str, Any]) -> None:
-    """Write the sections of params.yaml on which many stages depend: a file per model, and a file for extraction."""
-    write_json(CONFIG / "extract.json", values["extract"])
-    for name, cell in values["cells"].items():
-        write_json(CONFIG / "cells" / f"{name}.json", cell)
-
-
 if __name__ == "__main__":
     with stage(threads=0, arguments=False):
         values = params()
@@ -224,12 +205,12 @@ if __name__ == "__main__":
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
         require_as_frozen(registered, stated())
-        check_composed(values)
         read_reference_run(REFERENCE_RUN)  # which the report needs
         for line in without_effect(values):
             print(line, file=sys.stderr)
         if registered.frozen is None:
             print(f"{PREREGISTERED}: no claim is frozen, and the report says so", file=sys.stderr)
-        write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
+        chosen = {name: values["calibrate"][name] for name in ("seeds", "rotations")}
+        write_json(SYNTHETIC, {**chosen, "models": grid.synthetic_models(values)})
         CHECKED.write_text("checked\n")

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from pathsum.report.compare import Metrics, check, compare
@@ -40,6 +41,15 @@ def text_of(base: str) -> str:
     if found.returncode:
         raise ValueError(f"BASE={base}: expected a revision with {METRICS}; this one has none. Give a later revision")
     return found.stdout
+
+
+def ending() -> str:
+    """Return what a run says at its end: verdicts, what differs from the committed report, and where the page is."""
+    found = metrics(METRICS.read_text(encoding="utf-8"), str(METRICS))["claims"]
+    verdicts = Counter(claim["verdict"] for claim in found.values())
+    said = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.most_common())
+    page = f"The report is {(REPORTS / 'index.html').absolute()} (make open)."
+    return f"pathsum: {len(found)} claims: {said}. {since_commit()} {page}".replace("  ", " ")
 
 
 def since_commit() -> str:

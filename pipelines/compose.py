@@ -18,24 +18,20 @@ from pathsum.config import ConfigError, unknown
 from pathsum.core.storage import write_whole
 from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
-COMPOSED = ("cells", "synthetic_models")  # from other sections
-
 
 def compose(output: Path, overrides: Sequence[str]) -> None:
     """Compose conf/ with the Hydra ``overrides`` and write the result to ``output``.
 
     Raises ValueError if they do not compose; ``output`` is then as it was.
     """
-    for override in overrides:
-        if override.lstrip("+~").startswith(COMPOSED):
-            raise ValueError(f"{override}: is composed from other settings; change model, train, sweep or calibrate")
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "params.yaml"
         with composing(overrides):
-            compose_and_dump(str(draft), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), list(overrides))
-        if not read_yaml(draft):
+            compose_and_dump(str(draft), str(ROOT / "conf"), None, "config", None, list(overrides))
+        if not (values := read_yaml(draft)):
             raise ValueError("conf/config.yaml: expected the list `defaults`, got none; put it back")
-        write_whole(output, draft.read_bytes())
+        text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, allow_unicode=True, width=118)
+        write_whole(output, text.encode())
 
 
 @contextmanager

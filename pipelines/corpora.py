@@ -174,7 +174,9 @@ def made(name: str, profile: dict[str, Any], jobs: str) -> bool:
     again = f", with the text as it was read before; delete {folder} to read it again"
     print(f"corpora: {name}{again if (folder / TOKENS).exists() else ''}", file=sys.stderr)
     prepare(folder, profile)
-    done = run(folder, "pipelines.compose") and run(folder, "pipelines.repro", "--models", *filter(None, [jobs]))
+    done = run(folder, "pipelines.compose") and run(
+        folder, "pipelines.repro", "extract", *([f"--jobs={jobs}"] if jobs else [])
+    )
     if done:
         results = read_results(folder)
         write_rows([row(name, results, judge_all(results))], REPORTS)
@@ -198,7 +200,6 @@ def sweep(given: argparse.Namespace) -> None:
 
     Raises ValueError if there is no corpus, or at the end, with the names of the corpora that failed.
     """
-    repro.arguments(list(filter(None, [given.jobs])))  # refuses a wrong number before any work
     if not (named := corpora(given)):
         raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
     require_files(named)

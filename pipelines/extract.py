@@ -1,7 +1,9 @@
-"""Stage `extract@cell`: compute the records of a trained model."""
+"""Stage `extract`: compute the records of every trained model that the store lacks, and link all to circuits/."""
 
 from __future__ import annotations
 
+import functools
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,9 @@ from pathlib import Path
 import torch
 
 from pathsum.config import CellConfig, ExtractConfig, load
-from pathsum.core.manifest import require_whole
+from pathsum.core import store
+from pathsum.core.manifest import MANIFEST, damage, require_whole
+from pathsum.core.memory import keep_freed
 from pathsum.core.storage import read_json, read_lines, read_value
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
@@ -19,50 +23,75 @@ from pathsum.extraction.inputs import EvalData
 from pathsum.ngrams.statistics import CorpusStatistics
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
-from pipelines.paths import CIRCUITS, MODELS, STATISTICS, THREADS, TOKENS, model_of, params, section, stage
+from pathsum.training.store import locked
+from pipelines import grid, pool
+from pipelines.paths import CIRCUITS, MODELS, RECORDS, STATISTICS, THREADS, TOKENS, params, section, stage
+from pipelines.progress import HEADING, row_of
+
+CODE = ("pathsum.extraction.cell", "pathsum.ngrams.statistics", "pathsum.data.tokenizer")
 
 
-def require_model(folder: Path, cell: CellConfig) -> None:
-    """Raise ValueError unless ``folder`` contains, undamaged, the model that ``cell`` describes."""
-    require_whole(folder)
-    if load(CellConfig, read_value(folder / "cell.json"), f"{folder}/cell.json") != cell:
-        raise ValueError(
-            f"{folder}: expected the model that params.yaml describes, got another one, so its entry in dvc.lock is "
-            f"wrong; run `dvc repro --force --single-item train@{folder.name}`, and then the same command again"
-        )
+def records_of(name: str, config: ExtractConfig) -> Path:
+    """Return the folder in the store of the records of the model in models/, whether or not they have been computed."""
+    own = [(folder / MANIFEST).read_text() for folder in (MODELS / name, STATISTICS)]
+    tokens = [read_value(TOKENS / f"{part}.json") for part in ("tuning", "verdict")]
+    facts = {"name": name, "config": config.model_dump(), "inputs": own, "tokens": tokens, "threads": THREADS}
+    return RECORDS / store.fingerprint(*CODE, **facts)
+
+
+@functools.cache
+def inputs(n_ctx: int, config: ExtractConfig) -> EvalData:
+    """Return the held-out windows and the statistics of the corpus."""
+    require_whole(STATISTICS)
+    tokenizer = load_tokenizer(TOKENS / "tokenizer.json")
+    counts = CorpusStatistics.load(STATISTICS / "counts.safetensors")
+    verdict, tuning = (
+        HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, n_ctx, config.windows_per_document, most)
+        for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))
+    )
+    return EvalData(
+        held_out=verdict.batch(),
+        documents=verdict.documents,
+        windows=verdict.batch(config.windows),
+        tuning=tuning.batch(),
+        bigram_losses=counts.losses(verdict.batch()),
+        tuning_bigram_loss=counts.losses(tuning.batch()).mean().item(),
+        unigram=torch.from_numpy(counts.unigram_counts).float(),
+        bigram_counts=counts.bigram_rows(),
+        words=vocabulary(tokenizer),
+        tokenizer_hash=tokenizer_hash(tokenizer),
+    )
+
+
+def make(name: str) -> None:
+    """Compute the records of the model ``name`` in the store, unless they are there, and link them to circuits/."""
+    torch.set_num_threads(THREADS)
+    keep_freed(2**28)
+    config = load(ExtractConfig, section(params(), "extract"), "extract")
+    folder, model = records_of(name, config), MODELS / name
+    with locked(folder):
+        if damage(folder, folder.name):
+            require_whole(model)
+            cell = load(CellConfig, read_value(model / "cell.json"), f"{model}/cell.json")
+            log = read_lines(model / "log.jsonl", Evaluation)
+            checkpoints = sorted((model / "checkpoints").iterdir())
+            found = extract(name, cell, log, checkpoints, inputs(cell.model.n_ctx, config), config)
+            device = read_json(model / "device.json", Device)
+            summary = replace(found.summary, device=str(device), device_peak_flops=device.peak_flops)
+            write_cell(folder, replace(found, summary=summary), folder.name)
+    store.link(folder, CIRCUITS / name)
+    print(row_of(CIRCUITS / name / "summary.json"), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    with stage(THREADS):
+    with stage(threads=0, arguments=False):
         values = params()
-        name = model_of(sys.argv[1:], values)
-        cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         config = load(ExtractConfig, section(values, "extract"), "extract")
-        require_whole(STATISTICS)
-        tokenizer, counts = (
-            load_tokenizer(TOKENS / "tokenizer.json"),
-            CorpusStatistics.load(STATISTICS / "counts.safetensors"),
-        )
-        verdict, tuning = (
-            HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, config.windows_per_document, most)
-            for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))
-        )
-        data = EvalData(
-            held_out=verdict.batch(),
-            documents=verdict.documents,
-            windows=verdict.batch(config.windows),
-            tuning=tuning.batch(),
-            bigram_losses=counts.losses(verdict.batch()),
-            tuning_bigram_loss=counts.losses(tuning.batch()).mean().item(),
-            unigram=torch.from_numpy(counts.unigram_counts).float(),
-            bigram_counts=counts.bigram_rows(),
-            words=vocabulary(tokenizer),
-            tokenizer_hash=tokenizer_hash(tokenizer),
-        )
-        require_model(MODELS / name, cell)
-        log = read_lines(MODELS / name / "log.jsonl", Evaluation)
-        checkpoints = sorted((MODELS / name / "checkpoints").iterdir())
-        found = extract(name, cell, log, checkpoints, data, config)
-        device = read_json(MODELS / name / "device.json", Device)
-        summary = replace(found.summary, device=str(device), device_peak_flops=device.peak_flops)
-        write_cell(CIRCUITS / name, replace(found, summary=summary))
+        names = list(grid.models(values))
+        made = [name for name in names if not damage(MODELS / name)]
+        records = {name: records_of(name, config) for name in made}
+        shutil.rmtree(CIRCUITS, ignore_errors=True)
+        if left := [name for name, folder in records.items() if damage(folder, folder.name)]:
+            print(HEADING, file=sys.stderr, flush=True)
+            pool.for_each("pipelines.extract", left)
+        store.publish(CIRCUITS, {name: records.get(name, RECORDS / name) for name in names})

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pathsum.claims.formatting import millions, number
 
-WIDTHS = {"model": 30, "tokens": 9, "loss (nats)": 13, "prefix matching": 17, "phase change at": 17, "time left": 15}
+WIDTHS = {"model": 22, "tokens": 9, "loss (nats)": 13, "prefix matching": 17, "phase change at": 17}
 
 
-class Progress:
-    """The lines of the table, and an estimate of the time left from the share of the work done."""
+def row(entries: Iterable[str], widths: Collection[int] = WIDTHS.values()) -> str:
+    """Return a line of the table: the model's name left-aligned, all other entries right-aligned."""
+    name, *numbers = zip(entries, widths, strict=True)
+    return f"{name[0]:{name[1]}}" + "".join(f"{entry:>{width}}" for entry, width in numbers)
 
-    def __init__(self, cells: Mapping[str, Any], names: list[str]) -> None:
-        self.begun, self.headed = time.monotonic(), False
-        self.work = {name: _work(cells[name]) for name in names}
-        self.done = 0.0
 
-    def line(self, name: str, summary: Path, failed: bool) -> str:
-        """Return the line of the model ``name``, and count its work as done. The first line has the heading above it.
+HEADING = row(WIDTHS)
 
-        ``summary`` is the path of the model's summary.json. The line says "failed" if ``failed`` is true or this file
-        cannot be read.
-        """
-        self.done += self.work[name]
-        share = self.done / sum(self.work.values())
-        left = (time.monotonic() - self.begun) * (1 - share) / share
-        found = [] if failed else _findings(summary)
-        entries = [name, *(found or ["failed", "", "", ""]), f"{left / 60:.0f} min" if share < 1 else "–"]
-        heading, self.headed = "" if self.headed else row(WIDTHS) + "\n", True
-        return heading + row(entries)
+
+def row_of(summary: Path) -> str:
+    """Return the line of the model with this summary.json."""
+    found = json.loads(summary.read_text())
+    return row([found["cell"], *findings(found)])
 
 
 def sweep_table(jobs: Sequence[tuple[Sequence[str], Mapping[str, Any] | None]]) -> str:
@@ -49,28 +40,9 @@ def sweep_table(jobs: Sequence[tuple[Sequence[str], Mapping[str, Any] | None]]) 
     return "\n".join(row(line, widths) for line in lines)
 
 
-def row(entries: Iterable[str], widths: Collection[int] = WIDTHS.values()) -> str:
-    """Return a line of the table: the model's name left-aligned, all other entries right-aligned."""
-    name, *numbers = zip(entries, widths, strict=True)
-    return f"{name[0]:{name[1]}}" + "".join(f"{entry:>{width}}" for entry, width in numbers)
-
-
-def _work(cell: Mapping[str, Any]) -> float:
-    """Return the work of training and extracting a model, in arbitrary units: tokens · (1 + layers) plus a constant."""
-    return float(cell["train"]["tokens"] * (1 + cell["model"]["n_layers"]) + 1e6)
-
-
-def _findings(summary: Path) -> list[str]:
-    try:
-        return findings(json.loads(summary.read_text()))
-    except (OSError, ValueError):
-        return []
-
-
 def findings(found: Mapping[str, Any]) -> list[str]:
     """Return tokens, loss, prefix matching and onset of a model, as text."""
-    onset = found["onset_tokens"]
-    matching = found["prefix_matching"]
+    onset, matching = found["onset_tokens"], found["prefix_matching"]
     return [
         millions(found["tokens_seen"]),
         number(found["val_loss_nats"], 3),

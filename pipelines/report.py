@@ -23,7 +23,7 @@ from pathsum.report.compare import MEASURED
 from pathsum.report.corpora import FILE, read_rows
 from pathsum.report.story import draw_all
 from pathsum.tracking.tracker import Run, mirror, mirror_tables, run_id, tags
-from pipelines.interrupts import workers
+from pipelines import grid
 from pipelines.lab import read_lab
 from pipelines.paths import (
     CIRCUITS,
@@ -44,8 +44,7 @@ if __name__ == "__main__":
     with stage(THREADS, arguments=False):
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:  # draws every other figure
-            with workers():
-                second.submit(int)  # starts the process, which imports what it needs while this one reads the records
+            second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
             results = dataclasses.replace(results, provenance=about)
@@ -61,6 +60,7 @@ if __name__ == "__main__":
             figures = draw_all(results, 0, 2) | others.result()
         write_report(results, claims, figures, REPORTS, registered, exported, read_rows(REPORTS / FILE))
         values = params()
+        cells = grid.cells(values)
         tracking = load(TrackingConfig, section(values, "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         counts = headline(results, claims)
@@ -76,7 +76,7 @@ if __name__ == "__main__":
             (REPORTS / "tables").iterdir(), functools.partial(tables, results, claims), counts,
         )  # fmt: skip
         for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
-            config = load(CellConfig, section(values, "cells", cell.name), f"cells.{cell.name}")
+            config = load(CellConfig, cells[cell.name], f"cells.{cell.name}")
             run = Run(
                 f"{cell.name} circuits", run_id(cell.name, "circuits", cell.summary.weights_hash[:16]), "circuits",
                 {**config.model_dump(), "weights_hash": cell.summary.weights_hash}, tags(cell.name, config.model),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pathsum.core.manifest import MANIFEST, require_whole
+from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_json, read_rows
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import read_doses
 from pathsum.records.results import Cell, Results, read_cell
-from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, MODELS, SO_FAR, STATISTICS, params, section
+from pipelines import grid
+from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, STATISTICS, params, section
 
 DOSES = Path("reports/dose_response.csv")
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
@@ -24,30 +24,21 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 def read_results(folder: Path = Path()) -> Results:
     """Read all records of the project in ``folder``. Models without records are listed in ``Results.missing``.
 
-    Raises ValueError for damaged records. If the environment variable SO_FAR is set, models that are out of date,
-    damaged or being made count as missing, and ValueError is raised if tokens or statistics are out of date.
+    Raises ValueError for damaged records.
     """
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
-    cells, declared = section(values, "cells"), section(values, "sweep", "controls")
-    so_far = os.environ.get(SO_FAR)
-    left = set((so_far or "").split())
-    made = [name for name in cells if (circuits / name / "summary.json").exists() and not left & _stages(name)]
-    found = {name: cell for name in made if (cell := _records_of(name, folder, so_far is not None))}
+    cells, declared = grid.cells(values), section(values, "sweep", "controls")
+    found = {name: read_cell(circuits / name) for name in cells if (circuits / name / "summary.json").exists()}
     missing = tuple(name for name in cells if name not in found)
     controls = {name: found.pop(name) for name in declared if name in found}
     found = by_size(found)
-    if left & {"tokenize", "statistics"}:
-        raise ValueError(
-            "expected tokens and statistics of today's configuration, got others or none; run `make repro`, or wait "
-            "for the command that makes them"
-        )
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
-    calibrated = "calibrate" not in left and all((folder / path).exists() for path in (CALIBRATION, COVERAGE))
+    calibrated = all((folder / path).exists() for path in (CALIBRATION, COVERAGE))
     calibration = read_rows(folder / CALIBRATION, CalibrationRow) if calibrated else []
     coverage = read_rows(folder / COVERAGE, CoverageRow) if calibrated else []
-    positions = {name: section(cells, name, "model", "positions") for name in found | controls}
+    positions = {name: cells[name]["model"]["positions"] for name in found | controls}
     sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)
     # Sample sizes, which claims print as n.
@@ -60,33 +51,6 @@ def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:
     """Order models by their numbers of layers and heads and the width of a head; the rest stays in order."""
     sizes = {name: (c.summary.n_layers, c.summary.n_heads, c.summary.d_head) for name, c in cells.items()}
     return {name: cells[name] for name in sorted(cells, key=sizes.__getitem__)}
-
-
-def _stages(name: str) -> set[str]:
-    return {f"train@{name}", f"extract@{name}"}
-
-
-def _records_of(name: str, project: Path, so_far: bool) -> Cell | None:
-    """Return the records of a model. Raises ValueError if they are damaged or those of another model.
-
-    With ``so_far``, return None if they are damaged or missing, or if the model has no manifest: another process may be
-    making them.
-    """
-    folder = project / CIRCUITS / name
-    try:
-        cell = read_cell(folder)
-    except (ValueError, OSError):
-        if so_far:
-            return None
-        raise
-    if so_far and not (project / MODELS / name / MANIFEST).exists():
-        return None
-    if cell.name != name:
-        raise ValueError(
-            f"{folder}: expected the records of {name}, got those of {cell.name}, so its entry in dvc.lock is wrong; "
-            f"run `dvc repro --force --single-item extract@{name}`, and then the same command again"
-        )
-    return cell
 
 
 def provenance(

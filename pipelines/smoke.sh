@@ -14,6 +14,6 @@ python -m pipelines.scratch "$scratch" smoke
 cd "$scratch"
 export PYTHONPATH="$scratch/src:$scratch"
 python -m pipelines.compose
-python -m pipelines.repro ${JOBS:+"$JOBS"}
+python -m pipelines.repro ${JOBS:+"--jobs=$JOBS"}
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json
 echo "smoke: every stage ran; reports/index.html has $(wc -c < reports/index.html) bytes"

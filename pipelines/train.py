@@ -27,12 +27,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from pathsum.config import CellConfig, ConfigError, SweepConfig, TrackingConfig, load
 from pathsum.training import ranks
+from pipelines import grid
 from pipelines.check import unknown_sections
 from pipelines.compose import composing
-from pipelines.hydra_plugins import grid
-from pipelines.interrupts import INTERRUPTED, PARENT
 from pipelines.paths import TOKENS, params, stage
-from pipelines.repro import require_limits, wait_for_tokens
 from pipelines.sweeps import Sweep, note, told
 from pipelines.train_cell import run_cell, set_threads
 
@@ -47,7 +45,9 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
 
     If they change nothing, the run has the fingerprint of the grid's model, and a finished one is used again.
     """
-    settings = grid.as_dict(config) | {"sweep": OmegaConf.to_container(config.sweep, resolve=True)}
+    settings = OmegaConf.to_container(config)
+    assert isinstance(settings, dict)
+    settings["sweep"] = OmegaConf.to_container(config.sweep, resolve=True)
     cell = OmegaConf.create(grid.cell(settings, config.model.n_layers, config.model.n_heads, config.seed))
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
@@ -99,9 +99,7 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> Path:
             raise ValueError(
                 "--multirun: torchrun trains one model at a time; a Hydra launcher trains several (hydra/launcher=…)"
             )
-        require_limits()
         require_same_tokens(config)
-        wait_for_tokens()
         if misspelt := unknown_sections(config):
             raise ConfigError(misspelt)
         load(SweepConfig, OmegaConf.to_container(config.sweep, resolve=True), "sweep")
@@ -126,13 +124,12 @@ def main(config: DictConfig) -> None:
         if sweep:
             note(Path(job.runtime.output_dir), job.job.num, typed, folder)
     except SystemExit as stopped:
-        if not sweep or stopped.code == INTERRUPTED:
+        if not sweep:
             raise
         raise ChildProcessError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # the other jobs go on
 
 
 if __name__ == "__main__":
-    os.environ[PARENT] = str(os.getpid())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
     with stage(threads=0):
         require_effect(sys.argv[1:])

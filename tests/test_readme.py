@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from dvc.cli.parser import get_main_parser
-from dvc.utils.hydra import load_hydra_plugins
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from torch.distributed.run import get_args_parser
 from wandb.cli.cli import cli
 
+from pipelines import grid
 from pipelines.paths import ROOT
 
 README = ROOT / "README.md"
@@ -91,10 +91,9 @@ def check_overrides(overrides: list[str]) -> None:
     ]
     launchers = [text.partition("=")[2] for text in chosen if text.startswith("hydra/launcher=")]
     assert set(launchers) <= LAUNCHERS
-    load_hydra_plugins(str(ROOT / "pipelines"))
     with initialize_config_dir(str(ROOT / "conf"), version_base=None):
         values = compose("config", [text for text in chosen if not text.startswith("hydra")])
-        assert values.cells  # resolves the grid
+        assert grid.cells({str(k): v for k, v in OmegaConf.to_container(values).items()})  # type: ignore[union-attr]
 
 
 def check_torchrun(words: list[str]) -> None:
@@ -193,7 +192,7 @@ def keys(values: DictConfig, prefix: str = "") -> set[str]:
     for name in values:
         found.add(f"{prefix}{name}")
         child = values._get_node(name)
-        if isinstance(child, DictConfig) and name not in ("cells", "synthetic_models"):
+        if isinstance(child, DictConfig):
             found |= keys(child, f"{prefix}{name}.")
     return found
 

@@ -376,10 +376,7 @@ class SweepConfig(Frozen):
     controls: Annotated[dict[Annotated[str, AfterValidator(_folder)], Change], BeforeValidator(_without_null)]
 
 
-SECTIONS = (
-    *("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed"),
-    *("cells", "synthetic_models"),  # composed from the sections above
-)
+SECTIONS = ("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed")
 
 C = TypeVar("C", bound=Frozen)
 

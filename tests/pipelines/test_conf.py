@@ -29,10 +29,10 @@ from pathsum.config import (
 )
 from pathsum.corpora.corpus import load_corpus
 from pipelines import compose as composition
-from pipelines import train
-from pipelines.check import check_composed, check_valid, without_effect
+from pipelines import grid, train
+from pipelines.check import check_valid, without_effect
 from pipelines.compose import compose
-from pipelines.paths import ROOT, params, read_yaml
+from pipelines.paths import ROOT, params
 from tests.commands import command
 from tests.pipelines.configured import check, check_as_command, copy
 
@@ -63,7 +63,7 @@ def composed(folder: Path, *overrides: str) -> dict[str, Any]:
 def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -> None:
     given = ["corpus.paths=[a.txt]"] if profile == "prose" else []  # its text is the user's
     values = composed(tmp_path, f"profile={profile}", *given)
-    for name, cell in values["cells"].items():
+    for name, cell in grid.cells(values).items():
         config = load(CellConfig, cell, name)
         width = "" if config.model.d_head == values["model"]["d_head"] else f"D{config.model.d_head}"
         heads = f"H{config.model.n_heads}{width}" if config.model.n_layers else ""
@@ -74,7 +74,7 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     tracking = load(TrackingConfig, values["tracking"], "tracking")
     assert (tracking.corpus, tracking.profile) == (values["corpus"]["name"], profile)
     load(CalibrateConfig, values["calibrate"], "calibrate")
-    for name, model in values["synthetic_models"].items():
+    for name, model in grid.synthetic_models(values).items():
         load(SyntheticModelConfig, model, f"synthetic_models.{name}")
     check_valid(values, Preregistration())
 
@@ -86,20 +86,20 @@ def test_prose_asks_for_text_before_any_work(tmp_path: Path) -> None:
 
 def test_the_papers_profile_is_the_papers_model(tmp_path: Path) -> None:
     values = composed(tmp_path, "profile=paper")
-    model = values["cells"]["L2H12S0"]["model"]
+    model = grid.cells(values)["L2H12S0"]["model"]
     assert {k: model[k] for k in ("n_heads", "d_head", "d_model", "n_ctx", "positions", "norm")} == {
         "n_heads": 12, "d_head": 64, "d_model": 768, "n_ctx": 2048, "positions": "sinusoidal", "norm": "layer",
     }  # fmt: skip
     assert values["tokenizer"]["d_vocab"] == 50_000
     assert values["corpus"]["source"] == "hub"
-    assert {c["train"]["device"] for c in values["cells"].values()} == {"cuda"}
-    assert values["cells"]["L2H12S0"]["train"]["optimizer"] == "adamw"
+    assert {c["train"]["device"] for c in grid.cells(values).values()} == {"cuda"}
+    assert grid.cells(values)["L2H12S0"]["train"]["optimizer"] == "adamw"
 
 
 def test_the_gpus_profile_has_five_seeds_of_one_to_sixteen_heads(tmp_path: Path) -> None:
-    cells = composed(tmp_path, "profile=gpu")["cells"]
-    grid = {(c["model"]["n_heads"], c["seed"]) for name, c in cells.items() if name.startswith("L2")}
-    assert grid == {(heads, seed) for heads in (1, 2, 4, 8, 16) for seed in range(5)}
+    cells = grid.cells(composed(tmp_path, "profile=gpu"))
+    found = {(c["model"]["n_heads"], c["seed"]) for name, c in cells.items() if name.startswith("L2")}
+    assert found == {(heads, seed) for heads in (1, 2, 4, 8, 16) for seed in range(5)}
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
@@ -113,7 +113,7 @@ def test_every_corpus_composes_and_says_what_is_not_set(tmp_path: Path, corpus: 
 
 
 def test_the_default_grid_covers_layers_heads_and_seeds(tmp_path: Path) -> None:
-    cells = composed(tmp_path)["cells"]
+    cells = grid.cells(composed(tmp_path))
     assert {c["model"]["n_layers"] for c in cells.values()} == {0, 1, 2}
     assert len({c["model"]["n_heads"] for c in cells.values() if c["model"]["n_layers"]}) >= 2
     assert len({c["seed"] for c in cells.values()}) >= 2
@@ -126,7 +126,7 @@ RECIPE = ("lr_embedding", "lr_unembedding", "warmup_steps")  # that the first re
 
 def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_path: Path) -> None:
     """Smeared keys also differ in the learning rate of the smearing."""
-    cells = composed(tmp_path)["cells"]
+    cells = grid.cells(composed(tmp_path))
     of = {
         "small_embedding": ("L2H4S5", ["model.embedding_std", *(f"train.{k}" for k in RECIPE)]),
         "smeared": ("L1H4S5", ["model.smeared_keys", "train.lr_positions"]),
@@ -145,8 +145,8 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
 
 @pytest.mark.parametrize(("profile", "controls"), [("smoke", ["smeared", "untrained"]), ("sinusoidal", [])])
 def test_a_control_is_added_to_those_that_a_profile_keeps(tmp_path: Path, profile: str, controls: list[str]) -> None:
-    before = composed(tmp_path, f"profile={profile}")["cells"]
-    after = composed(tmp_path, f"profile={profile}", "+sweep.controls.mine.model.n_layers=1")["cells"]
+    before = grid.cells(composed(tmp_path, f"profile={profile}"))
+    after = grid.cells(composed(tmp_path, f"profile={profile}", "+sweep.controls.mine.model.n_layers=1"))
     assert [name for name in before if not name.startswith("L")] == controls
     assert {name: after[name] for name in before} == before
     assert [name for name in after if name not in before] == ["mine"]
@@ -156,22 +156,22 @@ def test_each_synthetic_model_is_complete_and_combines_shared_and_own_settings(t
     """Settings of one kind of corpus override those of all kinds, and these override those of the grid."""
     values = composed(tmp_path)
     shared, differing = values["calibrate"], values["calibrate"]["synthetic_models"]
-    assert list(values["synthetic_models"]) == list(differing)
-    for name, model in values["synthetic_models"].items():
+    assert list(grid.synthetic_models(values)) == list(differing)
+    for name, model in grid.synthetic_models(values).items():
         assert set(model) == {"corpus", "model", "train"} >= set(differing[name])
         for part, settings in model.items():
             cells = {} if part == "corpus" else values[part]
             assert settings == {**cells, **shared[part], **differing[name].get(part, {})}
     rules = {"n_skip_trigrams", "questions", "n_answers", "repeat_share", "two_back_spread"}
-    assert all(any(model["corpus"][key] for model in values["synthetic_models"].values()) for key in rules)
+    assert all(any(model["corpus"][key] for model in grid.synthetic_models(values).values()) for key in rules)
 
 
 def test_a_setting_of_all_synthetic_models_changes_all_and_that_of_one_it_alone(tmp_path: Path) -> None:
-    before = composed(tmp_path)["synthetic_models"]
-    one = composed(tmp_path, "calibrate.synthetic_models.copies.corpus.repeat_share=0.3")["synthetic_models"]
+    before = grid.synthetic_models(composed(tmp_path))
+    one = grid.synthetic_models(composed(tmp_path, "calibrate.synthetic_models.copies.corpus.repeat_share=0.3"))
     assert [name for name in before if before[name] != one[name]] == ["copies"]
     assert one["copies"]["corpus"]["repeat_share"] == 0.3
-    every = composed(tmp_path, "calibrate.corpus.n_words=53")["synthetic_models"]
+    every = grid.synthetic_models(composed(tmp_path, "calibrate.corpus.n_words=53"))
     own = [name for name in before if before[name] == every[name]]
     assert (
         own
@@ -181,21 +181,12 @@ def test_a_setting_of_all_synthetic_models_changes_all_and_that_of_one_it_alone(
     assert {model["corpus"]["n_words"] for name, model in every.items() if name not in own} == {53}
 
 
-def test_a_model_whose_seed_its_name_belies_is_refused(tmp_path: Path) -> None:
-    compose(tmp_path / "params.yaml", ["sweep.seeds=[5]", "+sweep.overrides.L2H4S5.train.tokens=9000000"])
-    values = read_yaml(tmp_path / "params.yaml")
-    check_composed(values)
-    values["cells"]["L2H4S5"]["seed"] = 100
-    with pytest.raises(ValueError, match=r"cells.L2H4S5.seed: params.yaml has 100, the other sections give 5"):
-        check_composed(values)
-
-
 def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
-    before = composed(tmp_path)["cells"]
-    after = composed(tmp_path, "++sweep.overrides.L2H4S6.train.tokens=123")["cells"]
+    before = grid.cells(composed(tmp_path))
+    after = grid.cells(composed(tmp_path, "++sweep.overrides.L2H4S6.train.tokens=123"))
     assert [name for name in before if before[name] != after[name]] == ["L2H4S6"]
     assert after["L2H4S6"]["train"]["tokens"] == 123
-    first = composed(tmp_path, "++sweep.overrides.L2H4S5.train.tokens=123")["cells"]
+    first = grid.cells(composed(tmp_path, "++sweep.overrides.L2H4S5.train.tokens=123"))
     assert [name for name in before if before[name] != first[name]] == ["L2H4S5"]  # not the controls beside it
     with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4; the grid has L0S5"):
         composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
@@ -206,14 +197,14 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
 
 
 def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(tmp_path: Path) -> None:
-    before, after = composed(tmp_path)["cells"], composed(tmp_path, "sweep=widths")["cells"]
+    before, after = grid.cells(composed(tmp_path)), grid.cells(composed(tmp_path, "sweep=widths"))
     assert {name: after[name] for name in before} == before  # which are not trained again
     new = {name: cell["model"] for name, cell in after.items() if name not in before}
     assert {m["n_heads"] * m["d_head"] for m in new.values()} == {4 * 32}
     assert set(new) == {f"L{n}H{h}S{s}" for n in (1, 2) for h in ("8D16", "2D64") for s in (5, 6, 7)}
-    changed = composed(tmp_path, "sweep=widths", "++sweep.overrides.L2H8D16S6.train.tokens=123")["cells"]
+    changed = grid.cells(composed(tmp_path, "sweep=widths", "++sweep.overrides.L2H8D16S6.train.tokens=123"))
     assert [name for name in after if after[name] != changed[name]] == ["L2H8D16S6"]
-    assert composed(tmp_path, "sweep.d_head=[32]")["cells"] == before
+    assert grid.cells(composed(tmp_path, "sweep.d_head=[32]")) == before
     with pytest.raises(Exception, match=r"sweep.d_head: expected divisors of .* = 128, got 48"):
         composed(tmp_path, "sweep.d_head=[48]")
 
@@ -230,7 +221,7 @@ def test_a_misspelt_section_of_a_profile_is_refused_by_training(
 ) -> None:
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = hydra_compose("config", [typed])  # as a profile of the user's own would add it
-    for name in ("set_threads", "require_same_tokens", "wait_for_tokens", "run_cell"):
+    for name in ("set_threads", "require_same_tokens", "run_cell"):
         monkeypatch.setattr(train, name, lambda *_: Path("runs"))
     with pytest.raises(SystemExit):
         train.run(config, [], sweep=False)
@@ -299,16 +290,16 @@ def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path:
 
 def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> None:
     """A command line cannot spell the whole number 0 as a key, so its "0" is read as well."""
-    before = composed(tmp_path)["cells"]
-    after = composed(tmp_path, "++sweep.by_layers.0.train.tokens=123")["cells"]
+    before = grid.cells(composed(tmp_path))
+    after = grid.cells(composed(tmp_path, "++sweep.by_layers.0.train.tokens=123"))
     assert [name for name in before if before[name] != after[name]] == ["L0S5", "L0S6", "L0S7"]
     assert after["L0S6"]["train"]["lr_unembedding"] == before["L0S6"]["train"]["lr_unembedding"]
 
 
 def test_a_mistake_in_all_models_is_named_once(tmp_path: Path) -> None:
     values = composed(tmp_path)
-    for cell in values["cells"].values():
-        cell["train"]["batch"] = 10**12
+    values["sweep"]["by_layers"] = {layers: {"train": {"batch": 10**12}} for layers in (0, 1, 2)}
+    values["sweep"]["controls"]["old_recipe"] = {"model": {"n_layers": 1}}  # has a batch of its own
     with pytest.raises(ConfigError) as caught:
         check_valid(values, Preregistration())
     assert caught.value.complaints == [
@@ -326,10 +317,7 @@ def test_a_mistake_in_all_models_is_named_once(tmp_path: Path) -> None:
         ("sweep=grd", "grd: no such file in conf/sweep/; did you mean grid?"),
         ("train.optimizer", "missing EQUAL at '<EOF>'"),
         ("model.n_heads=2,4", "a sweep, for pipelines.train --multirun; write a list in brackets"),
-        ("sweep.n_heads=4", "  - sweep.n_heads: expected a list in brackets, got 4"),
-        ("++sweep.by_layers.2.train.tokns=5", "sweep.by_layers.2: train.tokns: no such setting; did you mean tokens?"),
-        ("cells.L2H4S5.seed=3", "cells.L2H4S5.seed=3: is composed from other settings; change model, train, sweep"),
-        ("sweep.d_head=[48]", "sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = 128, got 48"),
+        ("cells.L2H4S5.seed=3", "cells: no such setting"),
     ],
 )
 def test_an_override_that_does_not_compose_is_named_with_what_helps(tmp_path: Path, override: str, said: str) -> None:
@@ -343,6 +331,9 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(tmp_path: Pa
     ("overrides", "said"),
     [  # refused by the check stage
         (["train.lr_attention='1e-3'"], "train.lr_attention: expected a number, got '1e-3'"),
+        (["sweep.n_heads=4"], "sweep.n_heads: expected a list in brackets, got 4"),
+        (["++sweep.by_layers.2.train.tokns=5"], "sweep.by_layers.2: train.tokns: no such setting; did you mean tokens"),
+        (["sweep.d_head=[48]"], "sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = 128, got 48"),
         (["model.d_model=0"], "model.d_model: expected at least 2, got 0"),
         (
             ["sweep.seeds=[100,5]"],
@@ -382,13 +373,13 @@ def test_a_change_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> None
 
 def test_a_section_that_is_absent_or_no_section_is_named(tmp_path: Path) -> None:
     values = composed(tmp_path)
-    values["cells"] = 3
+    values["sweep"] = 3
     del values["tracking"]
     with pytest.raises(ConfigError) as caught:
         check_valid(values, Preregistration())
     assert [complaint.split(",")[0] for complaint in caught.value.complaints] == [
         "tracking: expected settings by name",
-        "cells: expected settings by name",
+        "sweep: expected settings by name",
     ]
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from pathsum.config import CellConfig, load
 from pathsum.core.storage import read_lines
 from pathsum.probes.evaluation import Evaluation
 from pathsum.report.compare import MEASURED
 from pathsum.tracking.tracker import result
-from pipelines.extract import require_model
-from pipelines.paths import SO_FAR, params
 from pipelines.results import read_results
 from tests.pipelines.workspace import CELLS, CONTROLS, edit, locked, sh, stale, started, with_what_follows
 
@@ -108,44 +106,30 @@ def test_nothing_reruns_when_nothing_changed(workspace: Path) -> None:
     assert stale(workspace) == set()
 
 
-def test_another_model_is_neither_extracted_nor_reported_under_this_name(graph: Path, tmp_path: Path) -> None:
-    """As with a dvc.lock in which the outputs of two stages are exchanged, and no run cache to compare it with."""
-    cells = params(graph)["cells"]
-    first, other = (load(CellConfig, cells[name], name) for name in ("L0S0", "L2H2S0"))
-    require_model(graph / "models" / "L0S0", first)
-    with pytest.raises(ValueError, match="--force --single-item train@L0S0"):
-        require_model(graph / "models" / "L0S0", other)
-    for name in ("params.yaml", "circuits", "data"):
-        (tmp_path / name).symlink_to(graph / name)
-    assert set(read_results(tmp_path).cells) == set(CELLS)
-    (tmp_path / "circuits").unlink()
-    (tmp_path / "circuits").mkdir()
-    for name, found in {"L1H2S0": "L2H2S0", "L2H2S0": "L1H2S0"}.items():
-        (tmp_path / "circuits" / name).symlink_to(graph / "circuits" / found)
-    with pytest.raises(ValueError, match="expected the records of L1H2S0, got those of L2H2S0"):
-        read_results(tmp_path)
+def test_a_model_is_one_file_on_disk_in_store_output_and_cache(graph: Path) -> None:
+    model = max((graph / "models" / "L2H2S0" / "checkpoints").iterdir())
+    (stored,) = (path for path in (graph / "runs").glob(f"*/checkpoints/{model.name}") if path.samefile(model))
+    hashed = hashlib.md5(model.read_bytes(), usedforsecurity=False).hexdigest()
+    assert (graph / ".dvc" / "cache" / "files" / "md5" / hashed[:2] / hashed[2:]).samefile(stored)
+    assert model.stat().st_mode & 0o222 == 0  # a file that is changed in place would change all three
 
 
-def test_a_report_before_all_models_are_made_leaves_out_what_is_being_made(
-    graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("params.yaml", "data", "models"):
+def test_neither_the_lock_nor_the_parameters_grow_with_the_models(graph: Path) -> None:
+    assert len((graph / "dvc.lock").read_text().splitlines()) <= 800
+    assert not [name for name in CELLS if name in (graph / "dvc.lock").read_text()]
+    assert len((graph / "params.yaml").read_text().splitlines()) <= 320
+
+
+def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph: Path, tmp_path: Path) -> None:
+    for name in ("params.yaml", "data"):
         (tmp_path / name).symlink_to(graph / name)
     shutil.copytree(graph / "circuits", tmp_path / "circuits")
-    (tmp_path / "circuits" / "L1H2S0" / "heads.parquet").unlink()  # extraction has not written it yet
+    shutil.rmtree(tmp_path / "circuits" / "L2H2S0")
+    found = read_results(tmp_path)
+    assert found.missing == ("L2H2S0",)
+    (tmp_path / "circuits" / "L1H2S0" / "heads.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"missing heads\.parquet"):
         read_results(tmp_path)
-    monkeypatch.setenv(SO_FAR, "extract@L2H2S0 calibrate")
-    found = read_results(tmp_path)
-    assert set(found.missing) == {"L1H2S0", "L2H2S0"}
-    assert found.calibration == []
-    monkeypatch.setenv(SO_FAR, "statistics")
-    with pytest.raises(ValueError, match="expected tokens and statistics of today's configuration, got others or none"):
-        read_results(tmp_path)
-
-
-EXTRACTS = {f"extract@{name}" for name in (*CELLS, *CONTROLS)}
-TRAINS = {f"train@{name}" for name in (*CELLS, *CONTROLS)}
 
 
 @pytest.mark.parametrize(
@@ -154,13 +138,13 @@ TRAINS = {f"train@{name}" for name in (*CELLS, *CONTROLS)}
         ("figures/heads.py", {"report"}, {"report"}),
         (
             "circuits/atlas.py",
-            EXTRACTS | {"calibrate"},
-            EXTRACTS | {"calibrate", "verify", "report"},
+            {"extract", "calibrate"},
+            {"extract", "calibrate", "verify", "report"},
         ),
         (
             "training/loop.py",
-            TRAINS | EXTRACTS | {"calibrate"},
-            TRAINS | EXTRACTS | {"calibrate", "verify", "report"},
+            {"train", "extract", "calibrate"},
+            {"train", "extract", "calibrate", "verify", "report"},
         ),
     ],
     ids=["a caption", "a circuit", "training"],
@@ -181,7 +165,13 @@ def test_an_edit_makes_stale_what_depends_on_it_alone(
     assert with_what_follows(found, locked(workspace)) == in_the_end
 
 
-def test_a_comment_in_conf_retrains_nothing(workspace: Path) -> None:
+def test_a_comment_in_conf_or_code_computes_no_model(workspace: Path) -> None:
+    stored = sorted(path.name for path in (workspace / "runs").rglob("manifest.json"))
     edit(workspace / "conf" / "train" / "muon.yaml", "momentum: ", "# a remark\nmomentum: ")
     assert started(sh(workspace, "dvc", "repro")) == {"check"}
+    edit(workspace / "src" / "pathsum" / "training" / "loop.py", "import math", "# a remark\nimport math")
+    said = sh(workspace, "dvc", "repro")
+    assert started(said) == {"train", "extract", "calibrate"}  # which find everything in the store
+    assert "tokens, loss" not in said
+    assert sorted(path.name for path in (workspace / "runs").rglob("manifest.json")) == stored
     assert stale(workspace) == set()

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from dvc.utils.hydra import load_hydra_plugins
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import OmegaConf
@@ -62,7 +61,6 @@ def test_a_lost_task_fails_and_the_others_are_done(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     hydra = {"hydra": {"launcher": SETTINGS, "hydra_logging": None, "verbose": False, "sweep": {"dir": "sweep"}}}
     config = OmegaConf.create(hydra)
-    load_hydra_plugins(str(ROOT / "pipelines"))  # with the resolvers that later tests need
     launcher = Plugins.instance().instantiate_launcher(None, lambda _: None, config)  # type: ignore[arg-type]
     results = launcher.launch([["seed=0"], ["seed=1"], ["seed=2"]], 0)
     assert [result.status is JobStatus.COMPLETED for result in results] == [True, False, True]

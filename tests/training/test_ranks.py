@@ -28,7 +28,7 @@ from pipelines.train import run as train_by_hydra
 from pipelines.train_cell import run_cell
 from tests.training.small import CELL, D_VOCAB, TRAIN, text
 
-ONE = (sys.executable, "-m", "pipelines.train_cell", "cell")
+ONE = (sys.executable, "-m", "pipelines.train_cell", "L2H2S3")
 LONG = 10 * TRAIN.tokens  # time enough to kill a process
 TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *ONE[1:])
 
@@ -45,7 +45,9 @@ def project(folder: Path, **train: Any) -> Path:
     settings = {**TRAIN.model_dump(mode="json"), "batch": 6, "autocast": False, **train}
     cell = {**CELL.model_dump(mode="json"), "train": settings}
     tracking = {"mode": "off", "project": "p", "group": "g", "entity": ""}
-    (folder / "params.yaml").write_text(yaml.safe_dump({"cells": {"cell": cell}, "tracking": tracking}))
+    sweep = {"n_layers": [2], "n_heads": [cell["model"]["n_heads"]], "d_head": [], "seeds": [3]}
+    sweep |= {"by_layers": {}, "overrides": {}, "controls": {}}
+    (folder / "params.yaml").write_text(yaml.safe_dump({**cell, "sweep": sweep, "tracking": tracking}))
     return folder
 
 
@@ -60,13 +62,19 @@ def finish(child: subprocess.Popen[str]) -> str:
     return output
 
 
+def stored(folder: Path) -> Path:
+    (run,) = folder.glob("runs/*")
+    return run
+
+
 def contents(folder: Path) -> dict[str, bytes]:
-    found = folder / "models" / "cell"
-    return {str(p.relative_to(found)): p.read_bytes() for p in sorted(found.rglob("*")) if p.is_file()}
+    found = stored(folder)
+    files = [p for p in sorted(found.rglob("*")) if p.is_file() and p.name != "lock"]
+    return {str(p.relative_to(found)): p.read_bytes() for p in files}
 
 
 def curve(folder: Path) -> list[Evaluation]:
-    return read_lines(folder / "models" / "cell" / "log.jsonl", Evaluation)
+    return read_lines(stored(folder) / "log.jsonl", Evaluation)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +103,7 @@ def test_two_processes_have_the_loss_curve_of_one(pair: tuple[Path, Path]) -> No
 def test_it_is_the_same_run_and_the_first_alone_writes(pair: tuple[Path, Path]) -> None:
     one, two = ([p.relative_to(f) for p in sorted(f.rglob("*")) if p.is_file()] for f in pair)
     assert one == two  # the fingerprint among them
-    devices = [read_json(f / "models" / "cell" / "device.json", Device) for f in pair]
+    devices = [read_json(stored(f) / "device.json", Device) for f in pair]
     assert devices[1] == dataclasses.replace(devices[0], processes=2)
     assert str(devices[1]) == f"2 × {devices[0]}"
 
@@ -106,7 +114,9 @@ def test_a_run_says_what_it_does_not_do(
     def said(folder: Path) -> str:
         monkeypatch.chdir(folder)
         values = params()
-        run_cell("cell", load(CellConfig, values["cells"]["cell"], ""), load(TrackingConfig, values["tracking"], ""))
+        run_cell(
+            "cell", load(CellConfig, grid.cells(values)["L2H2S3"], ""), load(TrackingConfig, values["tracking"], "")
+        )
         return "".join(capsys.readouterr())
 
     few = project(tmp_path, tokens=0, eval_windows=10**6)
@@ -153,6 +163,6 @@ def test_without_torchrun_there_is_one_process() -> None:
 
 
 def test_the_record_of_the_run_says_on_what(pair: tuple[Path, Path]) -> None:
-    found = json.loads((pair[0] / "models" / "cell" / "device.json").read_text())
+    found = json.loads((stored(pair[0]) / "device.json").read_text())
     assert found["peak_flops"] is None  # a processor's would make two runs differ
     assert found["name"]

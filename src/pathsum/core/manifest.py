@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pathsum.core.storage import write_json
 
-MANIFEST = "manifest.json"
+MANIFEST, LOCK = "manifest.json", "lock"
 
 
 def sha256(path: Path) -> str:
@@ -22,10 +22,12 @@ def sha256(path: Path) -> str:
 def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None, name: str = "") -> None:
     """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their content.
 
-    With ``hashes`` = None, all files are hashed, except drafts (``.draft``) and files named ``manifest.json``.
+    With ``hashes`` = None, all files are hashed, except drafts (``.draft``), locks and files named ``manifest.json``.
     """
     if hashes is None:
-        files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
+        files = [
+            p for p in folder.rglob("*") if p.is_file() and p.name not in (MANIFEST, LOCK) and p.suffix != ".draft"
+        ]
         hashes = {p.relative_to(folder).as_posix(): sha256(p) for p in files}
     write_json(folder / MANIFEST, {"files": dict(hashes), "name": name, "sha256": _of_both(hashes, name)})
 

@@ -41,7 +41,7 @@ def record(
     equation: str,
     code: str,
     stored: str = "",
-    stage: str = f"extract@{MODEL}",
+    stage: str = "extract",
     printed: bool = True,
 ) -> Callable[[type[R]], type[R]]:
     """Return a decorator that declares a class as the row type of the record ``name``.

@@ -101,14 +101,14 @@ class Results:
         return sorted({c.summary.n_layers for c in self.cells.values()})
 
 
-def write_cell(folder: Path, cell: Cell) -> None:
-    """Write ``cell`` as summary.json, log.jsonl, one parquet file per table, and a manifest. Equal records give equal
-    bytes. Raises ValueError for NaN or infinity in the summary or the log."""
+def write_cell(folder: Path, cell: Cell, name: str = "") -> None:
+    """Write ``cell`` as summary.json, log.jsonl, one parquet file per table, and a manifest with ``name``. Equal
+    records give equal bytes. Raises ValueError for NaN or infinity in the summary or the log."""
     write_json(folder / "summary.json", cell.summary)
     write_whole(folder / "log.jsonl", json_lines(cell.log))
-    for name, kind in tables().items():
-        write_rows(folder / f"{name}.parquet", cell.tables.get(name, []), kind)
-    write_manifest(folder)
+    for table, kind in tables().items():
+        write_rows(folder / f"{table}.parquet", cell.tables.get(table, []), kind)
+    write_manifest(folder, name=name)
 
 
 def read_cell(folder: Path) -> Cell:

@@ -157,10 +157,7 @@ def _opened(config: TrackingConfig, about: Run, folder: Path) -> Any:
     if not os.environ.get("HOME") and not os.environ.get("XDG_CACHE_HOME"):  # W&B would complain about its cache
         os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir(), f"pathsum-{os.getuid()}"))
     import wandb
-    from wandb.sdk.wandb_run import Run
 
-    # The inputs of W&B Launch: none are given here, and looking for them imports 1.0 s of processor time.
-    Run._detect_and_apply_job_inputs = lambda self: None  # type: ignore[method-assign]
     mode = os.environ.get("WANDB_MODE", config.mode)
     if mode not in MODES:
         raise ValueError(f"WANDB_MODE: expected one of {', '.join(MODES)}, got {mode!r}; set one of them or none")

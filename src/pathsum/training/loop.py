@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.core.manifest import sha256, write_manifest
@@ -83,7 +81,7 @@ def train(
 
     ``windows`` are the training windows and the held-out windows. ``run`` is the folder to which all files are written.
     ``log`` is called with each evaluation after it is on disk. In a resumed run, it is first called with all earlier
-    evaluations. ``title`` names the model in the progress bar and in errors. ``log_step`` is called after each step
+    evaluations. ``title`` names the model in errors. ``log_step`` is called after each step
     with the tokens seen, the loss of its batch (nats per token, weighted) and the learning rate as a share of its peak.
     Several processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as
     it is, and ``log`` is not called; if one of its files has changed, it is trained again. Raises TrainingDiverged if
@@ -149,33 +147,26 @@ def train(
         step = 0
         record()
     saved_at = time.monotonic()
-    with tqdm(
-        total=steps * tokens_per_step, initial=step * tokens_per_step, unit="tok", unit_scale=True, desc=title,
-        mininterval=1.0, file=sys.stderr, dynamic_ncols=True,
-        disable=not ranks.is_main(),
-    ) as bar:  # fmt: skip
-        while step < steps:
-            step += 1
-            set_rate(opts, of_peak := rate(step, steps, cell.train))
-            batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows)))
-            if cell.train.shuffled:
-                batch = shuffled(batch, cell.seed, step - 1)
-            share = ranks.share(batch).to(device)
-            if (weight := repeat_weight((step - 1) * tokens_per_step, cell.train)) != 1:
-                weights = ranks.share(repeat_weights(batch, weight)).to(device)
-                loss = update(model, opts, share, autocast, weights)
-            else:
-                loss = recorded(share) if recorded else update(model, opts, share, autocast)
-            _require_finite(loss, (step - 1) * tokens_per_step, title, run)
-            bar.update(tokens_per_step)
-            bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-            log_step(step * tokens_per_step, loss, of_peak)
-            if step in evaluations:
-                record()
-                saved_at = time.monotonic()
-            elif ranks.is_main() and time.monotonic() - saved_at > cell.train.resume_every_seconds:
-                save_state(run, model, opts, step, stored)
-                saved_at = time.monotonic()
+    while step < steps:
+        step += 1
+        set_rate(opts, of_peak := rate(step, steps, cell.train))
+        batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows)))
+        if cell.train.shuffled:
+            batch = shuffled(batch, cell.seed, step - 1)
+        share = ranks.share(batch).to(device)
+        if (weight := repeat_weight((step - 1) * tokens_per_step, cell.train)) != 1:
+            weights = ranks.share(repeat_weights(batch, weight)).to(device)
+            loss = update(model, opts, share, autocast, weights)
+        else:
+            loss = recorded(share) if recorded else update(model, opts, share, autocast)
+        _require_finite(loss, (step - 1) * tokens_per_step, title, run)
+        log_step(step * tokens_per_step, loss, of_peak)
+        if step in evaluations:
+            record()
+            saved_at = time.monotonic()
+        elif ranks.is_main() and time.monotonic() - saved_at > cell.train.resume_every_seconds:
+            save_state(run, model, opts, step, stored)
+            saved_at = time.monotonic()
     if ranks.is_main():
         write_manifest(run, stored | {name: sha256(run / name) for name in ABOUT if (run / name).exists()}, run.name)
         drop_states(run)

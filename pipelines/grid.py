@@ -1,17 +1,11 @@
-"""OmegaConf resolvers that expand conf/ into complete configurations: ``grid`` into one per model, and
-``synthetic_models`` into one per kind of synthetic corpus.
-
-`make params`, `dvc exp run`, the check stage and pipelines.train load this module before they compose conf/. A cell is
-the configuration of one model.
-"""
+"""The models of the grid: params.yaml holds the settings that they share and those that differ; ``cells`` gives the
+complete configuration of each model, and ``synthetic_models`` that of each kind of synthetic corpus."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
-from pathsum.config import GRID_NAME, CalibrateConfig, SweepConfig, load
+from pathsum.config import GRID_NAME, CalibrateConfig, CellConfig, SweepConfig, load
 
 Settings = dict[Any, Any]
 
@@ -42,36 +36,22 @@ def _plain(settings: Settings, n_layers: int, n_heads: int, seed: int) -> Settin
     return _merged(base, shape, *changes)
 
 
-def _other_widths(model: DictConfig, sweep: SweepConfig) -> list[tuple[int, int]]:
-    """Return (n_heads, d_head) for each width in ``sweep.d_head`` other than ``model.d_head``.
-
-    n_heads is chosen so that n_heads · d_head equals ``sweep.n_heads[0]`` · ``model.d_head``. Raises ValueError if no
-    such number exists, or if ``model.d_head`` is not a whole number.
-    """
-    if sweep.d_head and not isinstance(model.d_head, int):
-        raise ValueError(f"model.d_head: expected a whole number, got {model.d_head!r}")
-    width, found = sweep.n_heads[0] * model.d_head, []
+def _other_widths(usual: int, sweep: SweepConfig) -> list[tuple[int, int]]:
+    """Return (n_heads, d_head) for each width in ``sweep.d_head`` other than the ``usual`` one, with as many columns in
+    all as ``sweep.n_heads[0]`` heads of the usual width. Raises ValueError if no whole number of heads has them."""
+    width, found = sweep.n_heads[0] * usual, []
     for d_head in sweep.d_head:
         if width % d_head:
             raise ValueError(
                 f"sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = {width}, got {d_head}"
             )
-        if d_head != model.d_head:
+        if d_head != usual:
             found.append((width // d_head, d_head))
     return found
 
 
-def as_dict(config: DictConfig) -> Settings:
-    """Return ``config`` as dictionaries and lists, with interpolations as text. They are merged in microseconds,
-    OmegaConf's own kind of them in milliseconds."""
-    settings = OmegaConf.to_container(config)
-    assert isinstance(settings, dict)
-    return settings
-
-
 def _merged(base: Any, *changes: Any) -> Any:
-    """Return ``base`` with ``changes``: settings by name are merged and all else is replaced, as OmegaConf does. A list
-    can also be replaced by settings; ``load`` refuses that later."""
+    """Return ``base`` with ``changes``: settings by name are merged and all else is replaced, as OmegaConf does."""
     for change in changes:
         if isinstance(base, dict) and isinstance(change, dict):
             base = base | {key: _merged(base.get(key), value) for key, value in change.items()}
@@ -80,51 +60,51 @@ def _merged(base: Any, *changes: Any) -> Any:
     return base
 
 
-def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
+def cells(settings: Settings) -> Settings:
     """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``.
 
     First come the models for each number of layers, number of heads and seed, then those with other head widths
-    (L2H8D16S0), then the controls. Names in ``sweep.overrides`` must have the form of a model's name, but need not be
-    in the grid. Raises ValueError for wrong names, widths or controls.
+    (L2H8D16S0), then the controls. Raises ValueError for wrong names, widths or controls.
     """
-    settings = {"model": as_dict(model), "train": as_dict(train), "sweep": as_dict(sweep)}
     axes = load(SweepConfig, settings["sweep"], "sweep")
-    cells = {
+    found = {
         cell_name(n_layers, n_heads, seed): cell(settings, n_layers, n_heads, seed)
         for n_layers in axes.n_layers
         for n_heads in (axes.n_heads if n_layers else [0])
         for seed in axes.seeds
     }
     for n_layers in filter(None, axes.n_layers):
-        for n_heads, d_head in _other_widths(model, axes):
+        for n_heads, d_head in _other_widths(settings["model"]["d_head"], axes):
             for seed in axes.seeds:
-                name = cell_name(n_layers, n_heads, seed, d_head)
-                cells[name] = cell(settings, n_layers, n_heads, seed, d_head)
-    for name in axes.controls:
-        n_layers = OmegaConf.select(sweep.controls[name], "model.n_layers")
-        if n_layers is None:
+                found[cell_name(n_layers, n_heads, seed, d_head)] = cell(settings, n_layers, n_heads, seed, d_head)
+    for name, change in axes.controls.items():
+        depth = change.get("model", {}).get("n_layers")
+        if depth is None:
             raise ValueError(f"sweep.controls.{name}: expected its model.n_layers, such as 2, got none")
-        plain = _plain(settings, n_layers, axes.n_heads[0], axes.seeds[0])
-        cells[name] = _merged(plain, settings["sweep"]["controls"][name])
+        found[name] = _merged(_plain(settings, depth, axes.n_heads[0], axes.seeds[0]), change)
     for name in axes.overrides:
         if not GRID_NAME.fullmatch(name):
             if name in axes.controls:
                 raise ValueError(f"sweep.overrides: {name} is a control; change it under sweep.controls.{name}")
-            models = ", ".join(cell for cell in cells if cell not in axes.controls)
+            models = ", ".join(model for model in found if model not in axes.controls)
             raise ValueError(f"sweep.overrides: expected the name of a model, got {name}; the grid has {models}")
-    return OmegaConf.create(cells)
+    return found
 
 
-def synthetic_models(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
+def models(settings: Settings) -> dict[str, CellConfig]:
+    """Return ``cells`` in the order in which they are made. For early results, the smallest model of two layers and the
+    smallest of one come first; the others follow from the most layers and heads to the fewest."""
+    made = {name: load(CellConfig, values, f"cells.{name}") for name, values in cells(settings).items()}
+    names = sorted(made, key=lambda name: [-made[name].model.n_layers, -made[name].model.n_heads])
+    by_depth = {made[name].model.n_layers: name for name in names if made[name].train.tokens}
+    first = [by_depth[depth] for depth in (2, 1) if depth in by_depth]
+    return {name: made[name] for name in dict.fromkeys([*first, *names])}
+
+
+def synthetic_models(settings: Settings) -> Settings:
     """Return the configuration of every kind of synthetic corpus by name: ``{copies: {corpus, model, train}, …}``."""
-    chosen = as_dict(calibrate)
+    chosen = settings["calibrate"]
     load(CalibrateConfig, chosen, "calibrate")
-    base = {"corpus": {}, "model": as_dict(model), "train": as_dict(train)}
+    base = {"corpus": {}, "model": settings["model"], "train": settings["train"]}
     shared = {key: chosen[key] for key in ("corpus", "model", "train")}
-    return OmegaConf.create(
-        {name: _merged(base, shared, change) for name, change in chosen["synthetic_models"].items()}
-    )
-
-
-OmegaConf.register_new_resolver("synthetic_models", synthetic_models, replace=True)
-OmegaConf.register_new_resolver("grid", grid, replace=True)
+    return {name: _merged(base, shared, change) for name, change in chosen["synthetic_models"].items()}

@@ -1,0 +1,63 @@
+"""Hand the models of the grid to the Hydra launcher that conf/launch.yaml names: to warm processes on this machine, or
+to Slurm or Ray."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from pipelines.paths import MISTAKES, ROOT, THREADS, cores, message, more_mistakes
+
+JOBS = "PATHSUM_JOBS"  # environment variable: number of models at a time
+CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
+MEMORY = 5 * 2**29  # bytes for each model at a time; one of the default grid needs 1.8 GiB
+
+
+def for_each(module: str, models: Sequence[str]) -> None:
+    """Call the function ``make`` of ``module`` with the name of each of the ``models``. An error is printed, and the
+    other models are still made."""
+    if models:
+        sys.argv[1:] = ["--multirun", f"job={module}", f"cell={','.join(models)}"]
+        _launch()
+
+
+@hydra.main(version_base="1.3", config_path=str(ROOT / "conf"), config_name="launch")
+def _launch(config: DictConfig) -> None:
+    try:
+        importlib.import_module(config.job).make(config.cell)
+    except Exception as error:
+        known = isinstance(error, (*MISTAKES, *more_mistakes()))
+        said = message(error) if known else "".join(traceback.format_exception(error))
+        print(f"{config.cell}: failed: {said}", file=sys.stderr, flush=True)
+
+
+def threads() -> int:
+    """Return the number of torch threads of a job: its share of the cores, at most THREADS."""
+    jobs = HydraConfig.get().launcher.get("n_jobs", 1) if HydraConfig.initialized() else 1
+    return max(1, min(THREADS, cores() // jobs))
+
+
+def at_a_time() -> int:
+    """Return the number of models at a time: JOBS if it is set; with a GPU one; otherwise as many as cores and memory
+    allow."""
+    if given := os.environ.get(JOBS):
+        if not given.isdecimal() or int(given) < 1:
+            raise ValueError(f"JOBS: expected how many models to process at a time, at least 1, got {given!r}")
+        return int(given)
+    import torch
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # "max" if there is no limit
+        memory = min(memory, int(most))
+    return 1 if torch.cuda.is_available() else max(1, min(cores(), memory // MEMORY))
+
+
+OmegaConf.register_new_resolver("at_a_time", at_a_time, replace=True)

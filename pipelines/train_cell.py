@@ -104,7 +104,7 @@ class Told:
         print(
             f"{self.name:<20}  {millions(seen)} of {millions(self.tokens)} tokens, "
             f"loss {number(evaluation.val_loss_nats, 3)} nats"
-            + (f", prefix matching {number(best)}" if best is not None else "")
+            + (f", prefix matching {best:.2f}" if best is not None else "")
             + (f", {left:.0f} s left" if left >= 1 else ""),
             file=sys.stderr,
             flush=True,

@@ -46,10 +46,7 @@ def ours(shape: Shape) -> Step:
 
 
 def compiled(shape: Shape) -> Step:
-    """Return a training step with the model and optimizers of ``ours``, and ``reference_loss`` compiled by torch.
-
-    The first call of the step compiles, and raises ``BackendCompilerFailed`` without a C++ compiler.
-    """
+    """Return a training step with the model and optimizers of ``ours``, and ``reference_loss`` compiled by torch."""
     return reference(shape, torch.compile(reference_loss, dynamic=False))
 
 
@@ -70,11 +67,7 @@ def reference(shape: Shape, loss: Callable[[Transformer, Tensor], Tensor]) -> St
 
 
 def reference_loss(model: Transformer, windows: Tensor) -> Tensor:
-    """Return the loss of ``model``, in nats per token, without the hand-written kernels of ``model/fast``.
-
-    The bias by distance is a view. torch compiles it in a third of the time that the table of indices in
-    ``Attention.position_scores`` takes, and the compiled code of both is equally fast.
-    """
+    """Return the loss of ``model``, in nats per token, without the hand-written kernels of ``model/fast``."""
     x = model.embed(windows[:, :-1])
     for layer in map(model.attention, range(len(model.layers))):
         q, k, v = layer.queries_keys_values(model.normalise(x)[0])

@@ -90,8 +90,7 @@ def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
 
 
 def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
-    """Make an untrained model in the folder ``run`` with one checkpoint and one evaluation. Return the arguments of
-    ``extract`` for it."""
+    """Make an untrained model in the folder ``run`` with one checkpoint and one evaluation."""
     recipe = TrainConfig(**{**params(ROOT)["train"], "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model_config(shape), train=recipe)
     text = zipf(40 * shape.n_ctx, shape.d_vocab)

@@ -34,11 +34,7 @@ def peak_mb() -> float:
 
 
 def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
-    """Run ``work`` in a new process with THREADS torch threads, so that its peak memory is measured alone. Return its
-    result.
-
-    The process is forked from a server that has imported the module ``preloaded`` and has computed nothing.
-    """
+    """Run ``work`` in a new process with THREADS torch threads, so that its peak memory is measured alone."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preloaded])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
@@ -55,10 +51,7 @@ def machine(device: str, threads: int = THREADS) -> str:
 
 def record(start: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Replace the rows of results.json whose names begin with ``start`` by ``rows``, so that all of them are from one
-    run.
-
-    A row without a machine is recorded as measured on this CPU.
-    """
+    run."""
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     kept = {name: row for name, row in found.items() if not name.startswith(start)}
     found = kept | {name: {"machine": machine("cpu"), **row} for name, row in rows.items()}

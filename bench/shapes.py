@@ -69,10 +69,8 @@ def model_config(shape: Shape) -> ModelConfig:
 
 
 def products(shape: Shape) -> list[tuple[int, int, int, int]]:
-    """Return (batch, rows, inner, columns) of every matrix product in the forward and backward pass of a training step.
-
-    Products of the optimizer are left out. Those of attention are counted in the blocks in which they are computed.
-    """
+    """Return (batch, rows, inner, columns) of every matrix product in the forward and backward pass of a training
+    step."""
     width, heads = shape.n_heads * shape.d_head, shape.batch * shape.n_heads
     layer, found = [(shape.d_model, 3 * width), (width, shape.d_model)], []
     for reads, writes in [*layer * shape.n_layers, (shape.d_model, shape.d_vocab)]:

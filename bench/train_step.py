@@ -60,8 +60,7 @@ def contenders(shape: Shape) -> dict[str, Callable[[Shape], Step]]:
 
 
 def warm(makers: dict[str, Callable[[Shape], Step]], shape: Shape) -> dict[str, Step]:
-    """Make each step and run it WARM times. If torch cannot compile ``compiled``, print this and leave the step
-    out."""
+    """Make each step and run it WARM times."""
     steps = {}
     for name, make in makers.items():
         try:
@@ -78,11 +77,7 @@ def warm(makers: dict[str, Callable[[Shape], Step]], shape: Shape) -> dict[str, 
 
 
 def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
-    """Compare our step with each other step at the sizes of ``shape``, and return a row for each.
-
-    A row has the medians over rounds of our rate, of theirs, and of the ratio of times theirs / ours (more than 1: ours
-    is faster).
-    """
+    """Compare our step with each other step at the sizes of ``shape``, and return a row for each."""
     steps = warm(contenders(shape), shape)
     times = [{name: seconds_a_step(step) for name, step in steps.items()} for _ in range(rounds)]
     if shape.device == "cuda":

@@ -24,11 +24,7 @@ Job = tuple[str, SyntheticModelConfig, tuple[int, ...], ExtractConfig]
 
 
 def run_detectors(job: Job) -> list[tuple[Tried, Held]]:
-    """Train a model on each synthetic corpus of one kind, and run every detector on it. Uses one thread.
-
-    Return, for each model, its units (present, found) by detector, or None if it has not learned its text, and whether
-    the intervals of its ablations hold.
-    """
+    """Train a model on each synthetic corpus of one kind, and run every detector on it."""
     torch.set_num_threads(1)
     return [(tried(model), held(model)) for model in train_synthetic(*job)]
 

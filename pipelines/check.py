@@ -167,8 +167,7 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
 
 
 def _unfit(config: SyntheticCorpus, held_out: int = 0) -> list[str]:
-    """Return which settings of a synthetic corpus cannot be satisfied together, and why. ``held_out`` is the number of
-    documents on which models are not trained."""
+    """Return which settings of a synthetic corpus cannot be satisfied together, and why."""
     few = f"corpus.max_documents: expected more than the {held_out} held-out ones, got {config.max_documents}"
     found = [few] if config.max_documents <= held_out else []
     try:

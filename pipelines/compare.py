@@ -17,8 +17,7 @@ EXAMPLE = "make compare BASE=main"
 
 
 def text_of(base: str) -> str:
-    """Return the text of the metrics.json that ``base`` names: a file, or else a git revision. Raises ValueError if
-    there is none."""
+    """Return the text of the metrics.json that ``base`` names: a file, or else a git revision."""
     if not base:
         raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
     if Path(base).is_file():
@@ -53,9 +52,7 @@ def ending() -> str:
 
 
 def since_commit() -> str:
-    """Return a line on what a run has changed in the committed report: verdicts by name, and the number of files.
-
-    Empty if the report is as committed, or without git or a committed report."""
+    """Return a line on what a run has changed in the committed report: verdicts by name, and the number of files."""
     if shutil.which("git") is None:
         return ""
     files = git("status", "--porcelain", "--untracked-files=no", "--", str(REPORTS), "dvc.lock").stdout.splitlines()

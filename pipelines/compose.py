@@ -20,10 +20,7 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
 
 def compose(output: Path, overrides: Sequence[str]) -> None:
-    """Compose conf/ with the Hydra ``overrides`` and write the result to ``output``.
-
-    Raises ValueError if they do not compose; ``output`` is then as it was.
-    """
+    """Compose conf/ with the Hydra ``overrides`` and write the result to ``output``."""
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "params.yaml"
         with composing(overrides):

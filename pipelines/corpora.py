@@ -49,12 +49,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return the profile of each corpus by the name of its row: NAME, or NAME@PROFILE if the profile is not the
-    default.
-
-    Raises ValueError if a text is not given as NAME=GLOB or NAME@PROFILE=GLOB, if its name is in conf/corpora.yaml or
-    cannot name a folder, if a profile does not exist, if a name of --only is not in conf/corpora.yaml, if there is a
-    --separator but no text, or if one of these two is not UTF-8.
-    """
+    default."""
     listed = _listed(Path("conf/corpora.yaml"))
     names = ", ".join(listed)
     only = listed if given.only is None else given.only
@@ -104,8 +99,7 @@ def _joined(items: Sequence[str]) -> list[str]:
 
 
 def _listed(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the corpora of conf/corpora.yaml. Raises ValueError if a name cannot name a folder or occurs twice, or if
-    the settings of a corpus are not a profile or set controls."""
+    """Read the corpora of conf/corpora.yaml."""
     found = read_settings(path)
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected corpora by name, got {found!r}; see its first lines")
@@ -144,10 +138,7 @@ def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:
-    """Make a scratch copy of the project in ``folder`` with the given ``profile``.
-
-    The copy shares the run store of the project.
-    """
+    """Make a scratch copy of the project in ``folder`` with the given ``profile``."""
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
     (folder / "conf" / "profile" / f"{PROFILE}.yaml").write_text(f"# @package _global_\n{text}", encoding="utf-8")
@@ -184,8 +175,7 @@ def made(name: str, profile: dict[str, Any], jobs: str) -> bool:
 
 
 def require_files(named: dict[str, dict[str, Any]]) -> None:
-    """Raise ValueError if a pattern of a text that has not been read yet matches no file. Patterns with ** are left to
-    the stage tokenize, because looking through their folders can take long."""
+    """Raise ValueError if a pattern of a text that has not been read yet matches no file."""
     for name, profile in named.items():
         paths = [] if (SCRATCH / name / TOKENS).exists() else profile.get("corpus", {}).get("paths", [])
         for path in paths:
@@ -196,10 +186,7 @@ def require_files(named: dict[str, dict[str, Any]]) -> None:
 
 
 def sweep(given: argparse.Namespace) -> None:
-    """Train and extract the models of every corpus, and write a row of verdicts for each.
-
-    Raises ValueError if there is no corpus, or at the end, with the names of the corpora that failed.
-    """
+    """Train and extract the models of every corpus, and write a row of verdicts for each."""
     if not (named := corpora(given)):
         raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
     require_files(named)

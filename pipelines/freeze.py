@@ -27,11 +27,7 @@ HEAD = """\
 
 
 def freeze(path: Path, date: datetime.date, again: bool) -> None:
-    """Write the claims of the code, frozen on ``date``, to ``path``. ``again`` discards earlier claims and changes.
-
-    Raises ValueError if the file lacks the tuning seeds or the statements of the protocol, or if it has been frozen
-    before and ``again`` is false.
-    """
+    """Write the claims of the code, frozen on ``date``, to ``path``."""
     before = read_preregistration(path)
     if before.frozen and not again:
         raise ValueError(

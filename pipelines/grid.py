@@ -11,10 +11,7 @@ Settings = dict[Any, Any]
 
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
-    """Return the name of a model: L2H4S0 for 2 layers, 4 heads and seed 0, or L0S0 without layers.
-
-    ``d_head`` is part of the name only if it is given (L2H8D16S0). None stands for the default.
-    """
+    """Return the name of a model: L2H4S0 for 2 layers, 4 heads and seed 0, or L0S0 without layers."""
     width = f"D{d_head}" if d_head is not None else ""
     return f"L{n_layers}H{n_heads}{width}S{seed}" if n_layers else f"L0S{seed}"
 
@@ -61,11 +58,7 @@ def _merged(base: Any, *changes: Any) -> Any:
 
 
 def cells(settings: Settings) -> Settings:
-    """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``.
-
-    First come the models for each number of layers, number of heads and seed, then those with other head widths
-    (L2H8D16S0), then the controls. Raises ValueError for wrong names, widths or controls.
-    """
+    """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``."""
     axes = load(SweepConfig, settings["sweep"], "sweep")
     found = {
         cell_name(n_layers, n_heads, seed): cell(settings, n_layers, n_heads, seed)
@@ -92,8 +85,7 @@ def cells(settings: Settings) -> Settings:
 
 
 def models(settings: Settings) -> dict[str, CellConfig]:
-    """Return ``cells`` in the order in which they are made. For early results, the smallest model of two layers and the
-    smallest of one come first; the others follow from the most layers and heads to the fewest."""
+    """Return ``cells`` in the order in which they are made."""
     made = {name: load(CellConfig, values, f"cells.{name}") for name, values in cells(settings).items()}
     names = sorted(made, key=lambda name: [-made[name].model.n_layers, -made[name].model.n_heads])
     by_depth = {made[name].model.n_layers: name for name in names if made[name].train.tokens}

@@ -25,10 +25,7 @@ def read_settings(path: Path) -> Any:
 
 
 def read_preregistration(path: Path) -> Preregistration:
-    """Read the frozen claims from ``path``. Nothing is frozen if the file does not exist.
-
-    Raises ValueError if the file is empty or is not valid YAML, and ConfigError with every mistake in it.
-    """
+    """Read the frozen claims from ``path``."""
     if not path.exists() and not path.is_symlink():
         return Preregistration()
     values, content = read_settings(path), path.read_bytes()

@@ -18,10 +18,7 @@ from pipelines.paths import MODELS, TOKENS, params, section
 
 def read_lab(results: Results) -> dict[str, Any]:
     """Return the data of the lab: the tokenizer, the held-out windows on which the records measure behavior, and the
-    last checkpoints of the models that the report shows in detail, if the lab can run them.
-
-    Raises ValueError if a file of these models is missing or has changed.
-    """
+    last checkpoints of the models that the report shows in detail, if the lab can run them."""
     values = params()
     config = load(ExtractConfig, section(values, "extract"), "extract")
     tokenizer = load_tokenizer(TOKENS / "tokenizer.json")

@@ -42,10 +42,7 @@ EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"
 
 
 def params(folder: Path = Path()) -> dict[str, Any]:
-    """Return the content of params.yaml in ``folder``.
-
-    Raises FileNotFoundError if there is no such file, and ValueError if it is not a configuration.
-    """
+    """Return the content of params.yaml in ``folder``."""
     if not (folder / PARAMS).is_file():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
     try:
@@ -62,8 +59,7 @@ def params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def section(values: dict[str, Any], *path: str) -> Any:
-    """Return the part of params.yaml at ``path``, a sequence of keys. Raises ValueError if a key or its value is
-    missing."""
+    """Return the part of params.yaml at ``path``, a sequence of keys."""
     found: Any = values
     for depth, key in enumerate(path):
         if not isinstance(found, dict) or found.get(key) is None:
@@ -108,12 +104,7 @@ def cores() -> int:
 
 @contextmanager
 def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
-    """Run a block as a stage, with a fixed number of torch threads, so that results are the same bit for bit.
-
-    If ``threads`` is 0, torch is not loaded. If ``arguments`` is false, a command line with arguments is refused. A
-    mistake of the user, or too little memory or disk, ends the process with one message and exit code 1, without a
-    traceback.
-    """
+    """Run a block as a stage, with a fixed number of torch threads, so that results are the same bit for bit."""
     try:
         if not arguments and len(sys.argv) > 1:
             raise ValueError(f"expected no arguments, got {' '.join(sys.argv[1:])}; its settings are in conf/")

@@ -22,8 +22,7 @@ MEMORY = 5 * 2**29  # bytes for each model at a time; one of the default grid ne
 
 
 def for_each(module: str, models: Sequence[str]) -> None:
-    """Call the function ``make`` of ``module`` with the name of each of the ``models``. An error is printed, and the
-    other models are still made."""
+    """Call the function ``make`` of ``module`` with the name of each of the ``models``."""
     if models:
         sys.argv[1:] = ["--multirun", f"job={module}", f"cell={','.join(models)}"]
         _launch()

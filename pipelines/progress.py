@@ -28,8 +28,7 @@ def row_of(summary: Path) -> str:
 
 
 def sweep_table(jobs: Sequence[tuple[Sequence[str], Mapping[str, Any] | None]]) -> str:
-    """Return the table of a sweep: for each job the overrides in which it differs from others, and its results. Without
-    results, it says "failed"."""
+    """Return the table of a sweep: for each job the overrides in which it differs from others, and its results."""
     shared = set.intersection(*(set(overrides) for overrides, _ in jobs)) if len(jobs) > 1 else set()
     named = [" ".join(o for o in overrides if o not in shared) for overrides, _ in jobs]
     columns = ("tokens", "loss (nats)", "prefix matching", "phase change at")

@@ -22,10 +22,7 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 
 def read_results(folder: Path = Path()) -> Results:
-    """Read all records of the project in ``folder``. Models without records are listed in ``Results.missing``.
-
-    Raises ValueError for damaged records.
-    """
+    """Read all records of the project in ``folder``."""
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     cells, declared = grid.cells(values), section(values, "sweep", "controls")
     found = {name: read_cell(circuits / name) for name in cells if (circuits / name / "summary.json").exists()}
@@ -56,12 +53,7 @@ def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:
 def provenance(
     corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str], sources: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return what the numbers depend on: software, processor, corpus and weights. It is equal for two runs on one
-    machine, also if Python was updated from one patch release to the next.
-
-    ``positions`` is the position scheme of each model. ``sources`` are the public distributions whose source code is
-    the corpus.
-    """
+    """Return what the numbers depend on: software, processor, corpus and weights."""
     import torch
 
     return {

@@ -21,14 +21,7 @@ MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
 def copy_tree(folder: Path) -> None:
-    """Copy the current working tree to ``folder``.
-
-    In an earlier copy, conf/, pipelines/ and src/ are replaced, other files are overwritten, and results are kept, so
-    that DVC reruns only what has changed.
-
-    Raises ValueError for a folder with other content, whose code and configuration the copy would replace, and for one
-    that cannot be made.
-    """
+    """Copy the current working tree to ``folder``."""
     _require_own(folder)
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
     try:
@@ -48,9 +41,7 @@ def copy_tree(folder: Path) -> None:
 
 
 def choose_profile(folder: Path, name: str) -> None:
-    """Name the profile ``name`` in the copy's conf/config.yaml.
-
-    Raises ValueError unless one line there names a profile, in whatever spelling."""
+    """Name the profile ``name`` in the copy's conf/config.yaml."""
     path = folder / "conf" / "config.yaml"
     text, found = re.subn(r"(?m)^( *)-[^#\n]*\bprofile\b.*$", rf"\1- profile: {name}", path.read_text(encoding="utf-8"))
     if found != 1:

@@ -41,10 +41,7 @@ READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hyd
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
     """Return the grid's configuration for this model, with the ``model.`` and ``train.`` overrides of the command line
-    (``typed``) applied.
-
-    If they change nothing, the run has the fingerprint of the grid's model, and a finished one is used again.
-    """
+    (``typed``) applied."""
     settings = OmegaConf.to_container(config)
     assert isinstance(settings, dict)
     settings["sweep"] = OmegaConf.to_container(config.sweep, resolve=True)
@@ -91,8 +88,7 @@ def naming(typed: Sequence[str]) -> list[str]:
 
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> Path:
-    """Train one model, and return the folder of its run. ``typed`` are the overrides of the command line; ``sweep`` is
-    true for --multirun."""
+    """Train one model, and return the folder of its run."""
     with stage(threads=0):
         set_threads()
         if sweep and ranks.world_size() > 1:

@@ -44,12 +44,7 @@ def run_of(cell: CellConfig) -> Path:
 
 
 def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrides: Sequence[str] = ()) -> Path:
-    """Train the model of configuration ``cell`` in the store, unless it is finished there. Return the run's folder.
-
-    ``cell_name`` and the ``overrides`` of an ad-hoc run name the model in what is printed and in tracking. If another
-    process trains the same run, wait for it. Of several processes started by torchrun, only the main one locks the run
-    and writes.
-    """
+    """Train the model of configuration ``cell`` in the store, unless it is finished there."""
     name = " ".join([cell_name, *overrides])
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
     run = run_of(cell)
@@ -112,8 +107,7 @@ class Told:
 
 
 def set_threads() -> None:
-    """Set the number of torch threads of this process, on which the weights do not depend. PATHSUM_THREADS overrides
-    the default, the number of cores per training process."""
+    """Set the number of torch threads of this process, on which the weights do not depend."""
     given = os.environ.get("PATHSUM_THREADS") or str(max(1, pool.threads() // ranks.local_processes()))
     if not given.isdecimal() or not 1 <= int(given) <= 256:
         raise ValueError(f"PATHSUM_THREADS: expected a number of threads from 1 to 256, got {given!r}")

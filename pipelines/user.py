@@ -11,10 +11,7 @@ FOLDERS = {"XDG_CACHE_HOME": ".cache", "XDG_DATA_HOME": ".local/share", "WANDB_C
 
 
 def provide_user() -> None:
-    """Set USER if the system knows no name, HOME if there is no such folder, and FOLDERS if it cannot be written.
-
-    DVC and W&B ask for them, and would end with tracebacks. The folders are then in a private temporary one.
-    """
+    """Set USER if the system knows no name, HOME if there is no such folder, and FOLDERS if it cannot be written."""
     try:
         getpass.getuser()
     except (KeyError, OSError):  # OSError from Python 3.13 on

@@ -382,11 +382,7 @@ C = TypeVar("C", bound=Frozen)
 
 
 def load(kind: type[C], values: Any, where: str) -> C:
-    """Return ``values`` as a configuration of type ``kind``.
-
-    Raises ConfigError, which lists all problems. A condition on several settings is checked only if all settings of
-    their sections are valid. ``where`` is the name of ``values`` in the messages.
-    """
+    """Return ``values`` as a configuration of type ``kind``."""
     complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
     try:
         config = kind.model_validate(values)

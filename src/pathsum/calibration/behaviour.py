@@ -10,12 +10,7 @@ from pathsum.extraction import framework
 
 
 def previous_token(model: SyntheticModel) -> Iterator[Unit]:
-    """Yield a unit per head: whether it must have the label "previous token", and whether it has it.
-
-    Every head of a trained one-layer model must have the label if the word two back predicts the next word, and must
-    not have it otherwise. No head of an untrained model may have it. Deeper trained models are left out, because it is
-    not known which of their heads attends to the previous token.
-    """
+    """Yield a unit per head: whether it must have the label "previous token", and whether it has it."""
     config = model.text.config
     if config.model.n_layers == 1 or not config.train.tokens:
         for row in model.labels:
@@ -24,11 +19,7 @@ def previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def induction(model: SyntheticModel) -> Iterator[Unit]:
-    """Yield, layer by layer, whether heads must have the label "induction", and whether they have it.
-
-    A head has it only if it passes all three tests (docs/framework.md §5.7). If ``copies`` holds for a layer, at least
-    one of its heads must have it. Otherwise none may.
-    """
+    """Yield, layer by layer, whether heads must have the label "induction", and whether they have it."""
     rows = [row for row in model.labels if row.behaviour == "induction: uniform"]
     for layer in range(model.text.config.model.n_layers):
         yield from some_head(copies(model, layer), [row.labelled for row in rows if row.layer == layer])
@@ -36,12 +27,7 @@ def induction(model: SyntheticModel) -> Iterator[Unit]:
 
 def copying(model: SyntheticModel) -> Iterator[Unit]:
     """Yield, layer by layer, whether heads must copy, and whether they copy by the eigenvalues of their OV
-    (output-value) circuits.
-
-    If ``copies`` holds for a layer, at least one of its heads must copy, as induction heads do. If the text has no
-    copies, questions or lookups, no head may copy. All other layers are left out, because nothing is known about their
-    heads.
-    """
+    (output-value) circuits."""
     corpus, rows = model.text.config.corpus, framework.head_rows(model.trained, model.data)
     plain = not (corpus.repeat_share or corpus.questions or corpus.n_answers)
     for layer in range(model.text.config.model.n_layers):

@@ -14,11 +14,7 @@ PREFERS_NATS = 1.0  # a head is found only if its preference for the token after
 
 def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
     """Yield whether second-layer heads must compare the query's current token with the key's previous token, and
-    whether they do.
-
-    Only two-layer models whose text has rules are tested. If the text contains copies, some head must compare these
-    tokens. Otherwise none may, because no other rule requires it.
-    """
+    whether they do."""
     if model.text.config.model.n_layers != 2 or not model.text.rules:
         return
     heads = range(model.text.config.model.n_heads)
@@ -29,10 +25,7 @@ def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 def compares_with_previous(rows: list[ContentScoreRow]) -> bool:
     """Return whether at least half of a head's preference compares the query's current token with the key's previous
-    token. False if the whole preference is below ``PREFERS_NATS``.
-
-    ``rows`` are all pairs of offsets of the head. See docs/framework.md §2.4 and §2.5.
-    """
+    token."""
     whole = sum(row.preference_nats for row in rows)
     part = sum(row.preference_nats for row in rows if (row.query, row.key) == ("0", "1"))
     return whole >= PREFERS_NATS and part >= 0.5 * whole

@@ -33,12 +33,7 @@ Held = dict[tuple[str, str, int], list[bool]]  # by text, quantity and windows: 
 
 @torch.no_grad()
 def held(model: SyntheticModel) -> Held:
-    """Return whether intervals from few windows hold the value on ``MANY`` (192) windows, for effects of ablations.
-
-    The quantities are the effect of each head, the effect of each edge, and the "share": the effect of the strongest
-    edge into the most important second-layer head, divided by the effect of this head. A sample takes windows from the
-    ``MANY`` with replacement, so that their mean is its exact expectation. Empty for a model that has no edges or has
-    not learned its text, and for all but every fourth seed."""
+    """Return whether intervals from few windows hold the value on ``MANY`` (192) windows, for effects of ablations."""
     found: Held = defaultdict(list)
     if not model.edges or not model.learned or model.text.seed % EVERY:
         return found

@@ -35,10 +35,8 @@ def compared(present: set[T], found: set[T]) -> Iterator[Unit]:
 
 
 def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
-    """Yield one unit for a layer if some head of it must have the structure (``present``), otherwise one unit per head.
-
-    ``heads`` says, for each head, whether the structure was found there.
-    """
+    """Yield one unit for a layer if some head of it must have the structure (``present``), otherwise one unit per
+    head."""
     if present:
         yield True, any(heads)
     else:
@@ -46,11 +44,7 @@ def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
 
 
 def copies(model: SyntheticModel, layer: int) -> bool:
-    """Return whether some head of the layer must copy.
-
-    The text must contain copies, and the layer must be able to do induction: the second layer, or a single layer with
-    smeared keys.
-    """
+    """Return whether some head of the layer must copy."""
     config = model.text.config
     able = config.model.smeared_keys if config.model.n_layers == 1 else layer == 1
     return able and config.corpus.repeat_share > 0

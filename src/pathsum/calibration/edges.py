@@ -29,15 +29,7 @@ def edge_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[Edge, float]:
     """Return the effect of each edge of a two-layer model on the loss of the targets at ``places``, in nats
-    (docs/framework.md §11.2).
-
-    An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write (mean
-    ablation), or this write in another window (resample ablation), whichever gives the lower loss. ``places`` is a mask
-    over ``windows[:, 1:]``; if it has no places, effects are NaN. Attention patterns are recomputed, and the norm
-    before the second layer keeps its scale (docs/framework.md §5.9). Costs one trace; for each kind of edge and
-    replacement, one second layer per non-empty set of first-layer heads; and one unembedding per set of removed edges
-    and replacement.
-    """
+    (docs/framework.md §11.2)."""
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
     for kind in SIDES:
@@ -56,13 +48,8 @@ def edge_effects(
 def late_head_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[int, float]:
-    """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats
-    (docs/framework.md §11.2).
-
-    An ablated head writes its mean output (mean ablation), or its output in another window (resample ablation),
-    whichever gives the lower loss. ``places`` is a mask over ``windows[:, 1:]``; if it has no places, effects are NaN.
-    Costs one trace, and one unembedding per set of ablated heads and replacement.
-    """
+    """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats (docs/framework.md
+    §11.2)."""
     clean = Run(model, windows[:, :-1])
 
     def without(heads: set[int]) -> list[Run]:
@@ -72,13 +59,7 @@ def late_head_effects(
 
 
 def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Tensor, places: Tensor) -> dict[T, float]:
-    """Return the effect of each part (edge or head) on the loss, by the formula of docs/framework.md §11.2.
-
-    The effect is the larger of two rises of the loss: when the part is removed from the full model, and when it is
-    removed after all other ``parts``. The second rise reveals parts whose work another part also does. ``without``
-    returns the runs without a set of parts, one run per ablation method. The run with the lowest loss is used, because
-    unusual activations can do damage of their own.
-    """
+    """Return the effect of each part (edge or head) on the loss, by the formula of docs/framework.md §11.2."""
     targets = windows[:, 1:][places].long()
 
     def loss(removed: set[T]) -> float:
@@ -97,10 +78,7 @@ def _replacements(clean: Run, layer: int) -> tuple[Float[Tensor, "batch head pos
 
 def _patched(clean: Run, kind: str) -> list[Patched]:
     """Return the activations of all second-layer heads when their queries, keys or values (``kind``) do not read a set
-    of first-layer heads.
-
-    There is one mapping for each of the two replacements. Its keys are all non-empty sets of first-layer heads.
-    """
+    of first-layer heads."""
     early = range(clean.trace.outputs[0].shape[1])
     sets = [heads for size in early for heads in combinations(early, size + 1)]
     return [

@@ -33,19 +33,14 @@ def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def skip_trigrams_of_model(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those of ``found_by_model``. No units as in
-    ``skip_trigrams``."""
+    """Compare the skip-trigrams of the text's rules with those of ``found_by_model``."""
     if triples := _triples(model):
         yield from compared(triples, found_by_model(model.trained.model, model.text.held_out))
 
 
 @torch.no_grad()
 def found_by_model(model: Transformer, windows: Int[Tensor, "all window"]) -> set[Triple]:
-    """Return the triples whose source raises log P(out) by at least ``CHANGE_NATS`` through a first-layer head.
-
-    The rise (docs/framework.md §3.8) is a mean over at least ``PLACES`` places in every second window. The other
-    windows choose the candidates: the ``CANDIDATES`` triples of each head with the largest effect. Costs two traces.
-    """
+    """Return the triples whose source raises log P(out) by at least ``CHANGE_NATS`` through a first-layer head."""
     chosen, judged = _Places(model, windows[::2]), _Places(model, windows[1::2])
     found: set[Triple] = set()
     for head in range(model.config.n_heads):

@@ -14,12 +14,7 @@ CHANGED_NATS = 1.0  # smallest decrease of the loss on copied text that counts a
 
 def phase_change(model: SyntheticModel) -> Iterator[Unit]:
     """Compare the onset of prefix matching with the half-way point of the fall of the loss on copied text, in tokens
-    seen.
-
-    If the evaluation intervals of both overlap or touch, the change is found. Otherwise a fall of ``CHANGED_NATS`` or
-    more is a false negative, an onset is a false positive, and no onset is a true negative. Smaller falls do not count.
-    No units without heads, or with fewer than two evaluations.
-    """
+    seen."""
     curve = model.curve
     if not curve.matching or len(curve.tokens_seen) < 2:
         return

@@ -26,11 +26,7 @@ def calibrate(models: Sequence[Tried]) -> list[CalibrationRow]:
 
 
 def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> CalibrationRow:
-    """Return precision and recall of ``detector`` with their intervals. ``corpora`` holds, for each learned synthetic
-    corpus, the detector's units (present, found).
-
-    ``not_learned`` is the number of models that were left out because they did not learn the rules of their text.
-    """
+    """Return precision and recall of ``detector`` with their intervals."""
     some = [units for units in corpora if units]
     hits = [sum(present and found for present, found in units) for units in some]
     found = [sum(found for _, found in units) for units in some]
@@ -44,12 +40,7 @@ def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> C
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:
     """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval; three times None if Σ n
-    is 0.
-
-    The interval is that of Wilson (1927) for Σ n / d units. The design effect d, at least 1, is the variance of the
-    share between corpora, divided by its variance if all units were independent (Korn and Graubard 1998;
-    docs/framework.md §10.5). If all units agree, both variances are 0, and each corpus counts as one unit.
-    """
+    is 0."""
     counted = [(h, m) for h, m in zip(hits, n, strict=True) if m]
     total, effective = sum(m for _, m in counted), float(len(counted))
     if total == 0:
@@ -63,10 +54,8 @@ def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` > 0 independent units (docs/framework.md §10.5).
-
-    It lies within 0 to 1 and has a positive width even if all units agree. Unlike in scipy, ``n`` can be a fraction.
-    """
+    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` > 0 independent units (docs/framework.md
+    §10.5)."""
     z2 = NORMAL_95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = NORMAL_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))

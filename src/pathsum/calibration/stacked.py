@@ -32,12 +32,7 @@ def train_together(
     config: TrainConfig,
     on_evaluation: Callable[[int], None],
 ) -> None:
-    """Train several models of one shape together, each on its own windows.
-
-    ``batches`` returns the windows of all models in a step (from 0). ``on_evaluation`` is called with the number of the
-    step at each evaluation (``evaluation_steps``), when ``models`` have the weights of that step. The result equals
-    separate training up to the order of sums. Raises ValueError as ``stack`` does.
-    """
+    """Train several models of one shape together, each on its own windows."""
     together = stack(models)
     opts, parameters = optimizers(together, config), list(together.parameters())
     evaluations = evaluation_steps(steps, config)
@@ -55,12 +50,7 @@ def train_together(
 
 
 def stack(models: Sequence[Transformer]) -> Transformer:
-    """Return one module with the parameters of all ``models``, stacked along a new first axis.
-
-    Only ``read`` and ``losses`` of this file can run it, not its own methods.
-
-    Raises ValueError unless the models have RMS norms and relative positions.
-    """
+    """Return one module with the parameters of all ``models``, stacked along a new first axis."""
     config = models[0].config
     if config.norm != "rms" or scheme(config) is not Relative:
         raise ValueError(
@@ -89,8 +79,7 @@ def losses(together: Transformer, windows: Int[Tensor, "model batch window"]) ->
 
 
 def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float[Tensor, "model place d_model"]:
-    """Return the normalized final residual stream of each model, as ``Transformer.read`` does. The axis
-    "place" is batch and position, flattened."""
+    """Return the normalized final residual stream of each model, as ``Transformer.read`` does."""
     n, d_model, d_vocab = together.W_E.shape
     table = together.W_E.mT.reshape(n * d_vocab, d_model)
     x = F.embedding(tokens + torch.arange(n)[:, None, None] * d_vocab, table).flatten(1, 2)
@@ -100,8 +89,7 @@ def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float
 
 
 def _attend(layer: Relative, x: Tensor, shape: torch.Size) -> Float[Tensor, "model place d_model"]:
-    """Return the sum of the writes of a layer's heads for each model, as ``Attention.forward`` does. The heads of all
-    models are processed as heads of one layer."""
+    """Return the sum of the writes of a layer's heads for each model, as ``Attention.forward`` does."""
     (n, batch, pos), (heads, d_head) = shape, layer.W_Q.shape[1:3]
     W_QKV = torch.cat([layer.W_Q / math.sqrt(d_head), layer.W_K, layer.W_V], 1).flatten(1, 2)
     q, k, v = (x @ W_QKV.mT).view(n, batch, pos, 3, heads, d_head).permute(3, 1, 0, 4, 2, 5).contiguous()

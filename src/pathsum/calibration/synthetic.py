@@ -63,8 +63,7 @@ class SyntheticWindows:
 
     @property
     def rules(self) -> dict[str, Bool[Tensor, "all pos"]]:
-        """Return the held-out targets by rule: "copied" for copies, "ruled" for all other rules. Rules without targets
-        are left out."""
+        """Return the held-out targets by rule: "copied" for copies, "ruled" for all other rules."""
         return {name: at for name in ("copied", "ruled") if (at := getattr(self, name)).any()}
 
 
@@ -109,12 +108,7 @@ class SyntheticModel:
 
 
 def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> SyntheticWindows:
-    """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them.
-
-    Takes seconds per million words. Raises ValueError if no documents are left for training, or if a rule has targets
-    in the held-out documents but none in the first EVALUATED of them, on which models are evaluated. Other errors are
-    those of ``synthetic_corpus``.
-    """
+    """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them."""
     corpus = config.corpus.model_copy(update={"seed": seed_from(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
     parts = list(synthetic_text(corpus, truth))
@@ -140,11 +134,7 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
 def train_synthetic(
     name: str, rules: SyntheticModelConfig, seeds: Sequence[int], config: ExtractConfig
 ) -> list[SyntheticModel]:
-    """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text.
-
-    ``name`` and a seed determine all random numbers. All models, at least one, are trained together. Raises ValueError
-    as ``make_windows`` and ``train_together`` do.
-    """
+    """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text."""
     texts = [make_windows(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=seed_from(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
     models = [Transformer(rules.model, len(t.words), _generator(c.seed)) for t, c in zip(texts, cells, strict=True)]

@@ -14,12 +14,7 @@ USED_NATS = 0.5  # smallest effect on the loss of an edge that is present, or of
 
 def composition(kinds: str, least: float = USED_NATS) -> Detector:
     """Return a detector of edges of the given ``kinds`` (letters of "QKV") into heads whose own effect on the loss is
-    ``least`` nats or more.
-
-    An edge is present if its effect is at least ``USED_NATS``, and absent if it is at most ``UNUSED_NATS``. It is found
-    if it composes (docs/framework.md §4.5). Edges with an effect in between are left out. So are edges into other
-    heads, because the loss does not show what an unused head reads.
-    """
+    ``least`` nats or more."""
 
     def detector(model: SyntheticModel) -> Iterator[Unit]:
         for edge, nats in model.edges.items():

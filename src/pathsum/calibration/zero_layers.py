@@ -14,8 +14,7 @@ SUCCESSORS = 5  # number of most likely next words that are compared, for each w
 
 
 def bigrams(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare each word's SUCCESSORS most likely next words in the table with those of the direct path. No units for
-    models with layers."""
+    """Compare each word's SUCCESSORS most likely next words in the table with those of the direct path."""
     if not model.trained.weights.layers:
         table = torch.tensor(model.text.truth.bigram)
         path = direct_path(model.trained.weights)

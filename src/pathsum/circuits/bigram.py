@@ -149,8 +149,7 @@ class _Rows:
 
 
 def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[_Rows]:
-    """Yield the rows of all current tokens that occur, at most ``block`` at a time. In float64, because sums run over
-    d_vocab² entries. ValueError as in ``compare_with_corpus``."""
+    """Yield the rows of all current tokens that occur, at most ``block`` at a time."""
     direct = checked(direct)
     n_next, n_tokens = direct.shape
     following = torch.zeros(n_next, dtype=torch.float64, device=direct.left.device)
@@ -181,10 +180,8 @@ def _centred(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _moments(rows: _Rows) -> Float[Tensor, "token kind"]:
-    """Return, for each current token, the weighted sums of x², y², u², xy, yu and xu over its pairs.
-
-    x is the log-probability by the direct path, y = log P(next | token) and u = log P(next), each minus its weighted
-    mean."""
+    """Return, for each current token, the weighted sums of x², y², u², xy, yu and xu over its pairs. x is the
+    log-probability by the direct path, y = log P(next | token) and u = log P(next), each minus its weighted mean."""
     weight = rows.counts
     x = _centred(rows.model_log_prob, weight)
     y, u = (_centred(table.where(weight > 0, 0), weight) for table in (rows.corpus_log_prob, rows.unigram_log_prob))

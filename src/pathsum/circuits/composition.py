@@ -193,9 +193,7 @@ def rotation_null(
 
 
 def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"]) -> Float[Tensor, "n rank top"]:
-    """Return triangle⁻¹ B for lower triangular matrices, by forward substitution for all draws at once.
-
-    For 1024 draws of rank 32 this takes 0.2 s. Torch solves one matrix at a time and takes 8 s."""
+    """Return triangle⁻¹ B for lower triangular matrices, by forward substitution for all draws at once."""
     X = torch.empty_like(B, memory_format=torch.contiguous_format)
     for i in range(triangle.shape[1]):
         row = slice(i, i + 1)

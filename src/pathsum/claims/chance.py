@@ -18,10 +18,7 @@ def always(level: str) -> Level:
 
 
 def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
-    """Return a function that gives, as chance level, the score of uniform causal attention for ``behaviour``.
-
-    The level is the range over the models that ``cells`` selects, or a dash if they have no such score.
-    """
+    """Return a function that gives, as chance level, the score of uniform causal attention for ``behaviour``."""
 
     def level(results: Results) -> str:
         levels = [r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour]

@@ -22,18 +22,13 @@ FIRST_LAYER = "the best prefix-matching head is in the first layer"
 
 
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
-    """Return the content scores of the induction head, one row per pair of offsets.
-
-    Empty if that head is in the first layer, or if scores cannot be split (docs/framework.md §2.3).
-    """
+    """Return the content scores of the induction head, one row per pair of offsets."""
     return cell.of_induction_head(ContentScoreRow)
 
 
 def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
-    """Return the share of one pair of offsets, ``query`` and ``key``, in a head's preference (docs/framework.md §2.4).
-
-    ``rows`` are all pairs of the head. None if the whole preference is not positive.
-    """
+    """Return the share of one pair of offsets, ``query`` and ``key``, in a head's preference (docs/framework.md
+    §2.4)."""
     whole = math.fsum(r.preference_nats for r in rows)
     return math.fsum(r.preference_nats for r in rows if (r.query, r.key) == (query, key)) / whole if whole > 0 else None
 
@@ -44,10 +39,7 @@ def hops(cell: Cell, n: int) -> ContentRow | None:
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
-    """Return the pair of paths with the largest part of a head's preference (docs/framework.md §2.4).
-
-    None in the first layer, or if scores cannot be split.
-    """
+    """Return the pair of paths with the largest part of a head's preference (docs/framework.md §2.4)."""
     return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
 
 
@@ -58,11 +50,7 @@ def order(cell: Cell, n: int) -> TermRow | None:
 
 def virtual_heads_little(cell: Cell) -> Finding:
     """Judge whether content that two heads moved reduces the loss less than content that one head moved, and less than
-    content that no head moved.
-
-    The 95 % interval for two heads must lie below that for one and below that for none. Loss reductions are at own norm
-    scales (docs/framework.md §2.7). The finding has no value if they were not measured.
-    """
+    content that no head moved."""
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:
         return Finding(None, False, "not measured")

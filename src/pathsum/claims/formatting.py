@@ -35,10 +35,7 @@ def millions(tokens: float | int) -> str:
 
 
 def number(value: float | int | None, digits: int = 2) -> str:
-    """Format a number with ``digits`` decimals and a true minus sign, and None as an en dash.
-
-    Numbers of 100,000 or more are in millions. A number that would round to zero keeps one significant digit.
-    """
+    """Format a number with ``digits`` decimals and a true minus sign, and None as an en dash."""
     if value is None:
         return "–"
     if abs(value) >= 1e5:

@@ -31,15 +31,13 @@ def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Return the controls with at least as many heads as there are induction heads. Fewer heads are too weak a
-    control."""
+    """Return the controls with at least as many heads as there are induction heads."""
     most = max((r.n_heads for r in rows if r.ablated == INDUCTION), default=0)
     return [r for r in controls(rows) if r.n_heads >= most]
 
 
 def controlled(cell: Cell) -> bool:
-    """Return whether there is a control with as many other heads for each method. Where nearly all heads of a layer are
-    induction heads there is none, and their joint ablation is little else than that of the layer."""
+    """Return whether there is a control with as many other heads for each method."""
     others = {r.method for r in as_many(at_the_end(cell)) if r.ablated != INDUCTION}
     return others.issuperset(CONTRASTED)
 

@@ -51,10 +51,7 @@ CORPUS_METRICS = (
 
 
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the content of metrics.json, with all numbers but integers rounded to six significant digits.
-
-    ``onset_tokens`` is None for a model without a phase change.
-    """
+    """Return the content of metrics.json, with all numbers but integers rounded to six significant digits."""
     found = {
         "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
         "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},
@@ -68,10 +65,7 @@ def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
 
 
 def headline(results: Results, claims: Sequence[ClaimResult]) -> dict[str, float | int]:
-    """Return the content of headline.json: numbers of verdicts, and medians over the grid's models of each depth.
-
-    A model without an onset counts as one with a later onset than all others. A median that then is none is left out.
-    """
+    """Return the content of headline.json: numbers of verdicts, and medians over the grid's models of each depth."""
     verdicts = Counter(claim.verdict for claim in claims)
     found: dict[str, float | int] = {
         "claims_reproduced": verdicts[REPRODUCED],

@@ -44,8 +44,7 @@ def copying_heads(cell: Cell) -> list[Copying]:
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Format how many heads copy by ``kind``, a field of ``Copying``, as "2 of 4". Heads with None in this field are in
-    neither number."""
+    """Format how many heads copy by ``kind``, a field of ``Copying``, as "2 of 4"."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
@@ -60,10 +59,7 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the share (0 to 1) of copying skip-trigrams among the listed ones that the judging documents confirm.
-
-    None if these documents confirm no skip-trigram.
-    """
+    """Return the share (0 to 1) of copying skip-trigrams among the listed ones that the judging documents confirm."""
     copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.confirmed]
     return sum(copying) / len(copying) if copying else None
 
@@ -86,10 +82,7 @@ def highest_matching(cells: Iterable[Cell]) -> list[float]:
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the share (0 to 1) of copying candidates among those that pass.
-
-    A candidate passes if both halves of the documents contain it beyond chance. None if no candidate passes.
-    """
+    """Return the share (0 to 1) of copying candidates among those that pass."""
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None
 

@@ -43,10 +43,7 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Return the rows of the record ``formation`` (verdict documents) at the evaluations ``around_onset``.
-
-    None without an onset, or if one of the two evaluations has no row.
-    """
+    """Return the rows of the record ``formation`` (verdict documents) at the evaluations ``around_onset``."""
     if cell.summary.onset_tokens is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}
@@ -55,10 +52,7 @@ def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
 
 
 def icl_loss_drop_before_onset(cell: Cell) -> float | None:
-    """Return the loss drop at ICL's positions (docs/framework.md §6.2) before the phase change, in nats per token.
-
-    None if ``formed_across_onset`` returns None, or if windows are too short.
-    """
+    """Return the loss drop at ICL's positions (docs/framework.md §6.2) before the phase change, in nats per token."""
     around = formed_across_onset(cell)
     return around[0].icl_loss_drop_nats if around else None
 

@@ -18,10 +18,8 @@ def held_out(results: Results, _: Sequence[Cell]) -> str:
 
 
 def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
-    """Return a function that formats the range of the numbers that ``count`` gives for the models, followed by ``of``.
-
-    Values of None are left out. If no number is left, the function returns a dash.
-    """
+    """Return a function that formats the range of the numbers that ``count`` gives for the models, followed by
+    ``of``."""
 
     def sample(_: Results, cells: Sequence[Cell]) -> str:
         found = [n for cell in cells for n in count(cell) if n is not None]

@@ -22,10 +22,7 @@ def term(row: ScorePathRow) -> str:
 
 
 def of_induction_head(cell: Cell) -> list[ScorePathRow]:
-    """Return the scores of the induction head, one row per pair of paths.
-
-    Empty if that head is in the first layer, or if scores cannot be split into paths.
-    """
+    """Return the scores of the induction head, one row per pair of paths."""
     return cell.of_induction_head(ScorePathRow)
 
 
@@ -43,10 +40,7 @@ def through_keys(cell: Cell) -> float:
 
 
 def share_of(cell: Cell, name: str) -> float | None:
-    """Return the share of the induction head's preference that pairs of paths of kind ``name``, one of TERMS, carry.
-
-    None if the whole preference is not positive.
-    """
+    """Return the share of the induction head's preference that pairs of paths of kind ``name``, one of TERMS, carry."""
     rows = of_induction_head(cell)
     whole = total(rows)
     return total(rows, lambda r: term(r) == name) / whole if whole > 0 else None

@@ -12,10 +12,7 @@ NONE = 0.5  # nats; largest preference that counts as none; a head with prefix m
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
-    """Return the row of the head whose preference for ``place`` has the highest upper end of its 95 % interval.
-
-    ``place`` is "match", "after" or "before". None if there are no rows for it.
-    """
+    """Return the row of the head whose preference for ``place`` has the highest upper end of its 95 % interval."""
     rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
     return max(rows, key=lambda r: r.preference_high, default=None)
 

@@ -21,8 +21,7 @@ def rows(cell: Cell, *kept: Kept) -> list[SufficiencyRow]:
 
 
 def resamples(cell: Cell) -> bool:
-    """Return whether the first layer has heads outside the circuit. Otherwise nothing that the induction head reads is
-    resampled, and the circuit suffices by construction."""
+    """Return whether the first layer has heads outside the circuit."""
     return all(len(r.heads.split()) < cell.summary.n_heads for r in rows(cell, Kept.CIRCUIT))
 
 

@@ -19,18 +19,12 @@ def uncut(cell: Cell) -> SuffixCutRow | None:
 
 
 def ablated(cell: Cell, cut: Cut) -> list[SuffixCutRow]:
-    """Return suffix matching with the edges named ``cut`` ablated, one row per method.
-
-    Empty if the model has no such edges, or if it was not measured.
-    """
+    """Return suffix matching with the edges named ``cut`` ablated, one row per method."""
     return [r for r in cell.rows(SuffixCutRow) if r.cut == cut]
 
 
 def of_induction_head(cell: Cell, condition: Condition) -> SuffixMatchRow | None:
-    """Return the attention of the induction head under ``condition``, or None.
-
-    The induction head is that of ``uncut``.
-    """
+    """Return the attention of the induction head under ``condition``, or None."""
     place = (head.layer, head.head) if (head := uncut(cell)) else None
     rows = [r for r in cell.rows(SuffixMatchRow) if (r.layer, r.head) == place and r.condition == condition]
     return next(iter(rows), None)
@@ -49,8 +43,7 @@ def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
 
 def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     """Judge by the largest share of the advantage and the smallest share of one-token matching that are left, over both
-    edges and both methods, and by each control. A head does not pass if the interval of its advantage is not above
-    0."""
+    edges and both methods, and by each control."""
     found = [r for cut in CONTROLS_OF for r in ablated(cell, cut)]
     if row.low <= 0:
         return Finding(None, False, "no clear preference for the longer match")

@@ -16,10 +16,7 @@ POSITIVITY = 0.5  # of eigenvalues, above which a circuit matches or copies
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Return the edge with the highest ``weight`` among those that lead into the induction head's keys and compose.
-
-    None if no such edge composes.
-    """
+    """Return the edge with the highest ``weight`` among those that lead into the induction head's keys and compose."""
     place = (head.layer, head.head) if (head := cell.induction_head()) else None
     keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
     return max((e for e in keys if (e.late_layer, e.late_head) == place), key=lambda e: e.weight, default=None)

@@ -11,11 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
-    """Hold a lock on the file ``path`` during the block, and write the id of this process to it.
-
-    If another process holds the lock, call ``busy`` with the id of that process ("unknown" if the file is empty), and
-    then wait for the lock, unless ``busy`` raises. The file is made if there is none, and stays after the block.
-    """
+    """Hold a lock on the file ``path`` during the block, and write the id of this process to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         try:

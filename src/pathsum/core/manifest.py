@@ -20,10 +20,8 @@ def sha256(path: Path) -> str:
 
 
 def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None, name: str = "") -> None:
-    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their content.
-
-    With ``hashes`` = None, all files are hashed, except drafts (``.draft``), locks and files named ``manifest.json``.
-    """
+    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their
+    content."""
     if hashes is None:
         files = [
             p for p in folder.rglob("*") if p.is_file() and p.name not in (MANIFEST, LOCK) and p.suffix != ".draft"
@@ -37,8 +35,7 @@ def _of_both(hashes: Mapping[str, str], name: str) -> str:
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
-    """Return the hashes that the manifest lists, and its name. Raises FileNotFoundError if there is no manifest, and
-    ValueError if the manifest itself is damaged. The listed files are not read."""
+    """Return the hashes that the manifest lists, and its name."""
     match json.loads((folder / MANIFEST).read_bytes()):
         case {"files": dict(hashes), "name": str(name), "sha256": str(own)} if own == _of_both(hashes, name):
             return hashes, name
@@ -46,11 +43,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
 
 
 def damage(folder: Path, name: str | None = None) -> str:
-    """Return a description of the first difference between ``folder`` and its manifest, or "" if there is none.
-
-    ``name`` is the name that the manifest should have; None accepts any. Files that the manifest does not list are not
-    checked. Reads all files that it lists, up to the first difference.
-    """
+    """Return a description of the first difference between ``folder`` and its manifest, or "" if there is none."""
     try:
         listed, own = read_manifest(folder)
     except FileNotFoundError:

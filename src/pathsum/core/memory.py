@@ -11,12 +11,7 @@ _LARGE = 2**25  # bytes; glibc allows at most 32 MiB
 
 @cache
 def keep_freed(most: int) -> None:
-    """Keep freed memory in this process instead of returning it to the system.
-
-    At most ``most`` free bytes are kept at the end of the heap. Blocks of 32 MiB or more are still returned. Without
-    this setting, page faults take a fifth of the time of a training step (16 windows) and a tenth of the time of
-    extraction. Only glibc has the setting. With another C library, this function does nothing.
-    """
+    """Keep freed memory in this process instead of returning it to the system."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library or another system

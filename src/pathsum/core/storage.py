@@ -20,18 +20,14 @@ WRITE_AGAIN = "run `dvc repro` to write it again"
 
 
 def write_json(path: Path, record: Any) -> None:
-    """Write a record or a mapping to ``path`` as JSON with sorted keys, atomically. Raises ValueError for NaN and
-    infinity."""
+    """Write a record or a mapping to ``path`` as JSON with sorted keys, atomically."""
     data = dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record
     text = json.dumps(data, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     write_whole(path, text.encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path`` atomically: all of it or nothing.
-
-    A killed process may leave a file ``<name>.draft``, which the next call overwrites.
-    """
+    """Write ``content`` to ``path`` atomically: all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(content)
@@ -39,8 +35,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, kind: type[R]) -> R:
-    """Read the record of type ``kind`` at ``path``. Raises ValueError if the file is not JSON, or if a field is
-    missing, unknown or of another type."""
+    """Read the record of type ``kind`` at ``path``."""
     return _typed(kind, read_value(path), path)
 
 
@@ -58,10 +53,7 @@ def read_records(path: Path, kind: type[R]) -> dict[str, R]:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Parse ``text`` as JSON and return its value. Raises ValueError if it is not JSON. NaN and Infinity are not JSON.
-
-    The message begins with ``where``, the place that the text was read from.
-    """
+    """Parse ``text`` as JSON and return its value."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
@@ -81,15 +73,13 @@ def json_lines(records: Iterable[Any]) -> bytes:
 
 
 def read_lines(path: Path, kind: type[R]) -> list[R]:
-    """Read the records of type ``kind`` from a file of JSON lines. Empty lines are skipped. Raises ValueError as
-    ``read_json`` does."""
+    """Read the records of type ``kind`` from a file of JSON lines."""
     lines = enumerate(_text(path).split("\n"), start=1)
     return [_typed(kind, parse_json(line, f"{path}, line {number}"), path) for number, line in lines if line]
 
 
 def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
-    """Write records of type ``kind`` as a parquet table, not atomically. An empty table keeps the names of its columns,
-    but not their types."""
+    """Write records of type ``kind`` as a parquet table, not atomically."""
     names = [f.name for f in dataclasses.fields(kind)]
     table = pa.Table.from_pydict({name: [getattr(r, name) for r in rows] for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,8 +87,7 @@ def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
 
 
 def read_rows(path: Path, kind: type[R]) -> list[R]:
-    """Read the records of type ``kind`` from a parquet table. Raises ValueError if the file is not a parquet table, or
-    if its columns are not the fields of ``kind``. Types are not checked, nor are the columns of an empty table."""
+    """Read the records of type ``kind`` from a parquet table."""
     try:
         rows = pq.read_table(path).to_pylist()
     except pa.ArrowException as error:
@@ -109,8 +98,7 @@ def read_rows(path: Path, kind: type[R]) -> list[R]:
 
 
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
-    """Return records of type ``kind`` as a pandas table with one row per record and one column per field. Without
-    records, the table has the columns and no rows."""
+    """Return records of type ``kind`` as a pandas table with one row per record and one column per field."""
     return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
 
 
@@ -123,8 +111,7 @@ def _text(path: Path) -> str:
 
 
 def _typed(kind: type[R], values: Any, path: Path) -> R:
-    """Build a record of type ``kind`` from parsed JSON. Raises ValueError if a field is missing, unknown or of another
-    type."""
+    """Build a record of type ``kind`` from parsed JSON."""
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected the fields of a {kind.__name__}, got another JSON value; {WRITE_AGAIN}")
     _require_fields(kind, values, path)

@@ -34,8 +34,7 @@ def sources() -> dict[str, Source]:
 
 
 def load_corpus(values: Any) -> Corpus:
-    """Return the configuration of the corpus, of the type that its ``source`` names. Raises ConfigError as ``load``
-    does, and if ``values`` has no known ``source``."""
+    """Return the configuration of the corpus, of the type that its ``source`` names."""
     source = values.get("source") if isinstance(values, Mapping) else None
     if not isinstance(source, str) or source not in sources():
         near = difflib.get_close_matches(str(source), sources(), n=1)
@@ -45,14 +44,7 @@ def load_corpus(values: Any) -> Corpus:
 
 
 def documents(config: Corpus) -> Iterator[str]:
-    """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
-
-    Documents are streamed, and are not kept in memory.
-
-    Raises ValueError for settings or text that cannot be used, FileNotFoundError for missing paths or distributions,
-    ModuleNotFoundError for a missing package, and ConnectionError if the hub cannot be reached. Some unusable text is
-    found only after the first documents.
-    """
+    """Yield the documents of a corpus in a fixed order, at most ``max_documents``."""
     source = sources()[config.source].documents(config)
     return _whole_characters(islice(source, config.max_documents), config.name)
 
@@ -71,13 +63,7 @@ def _whole_characters(source: Iterator[str], name: str) -> Iterator[str]:
 
 
 def split(document: str, validation_share: float) -> Part:
-    """Return the part of the corpus that a document belongs to.
-
-    Training evaluates on tuning documents, and claims are judged on verdict documents. The part depends on the sha256
-    of the document alone, so equal documents are in the same part. ``validation_share`` (0 to 1) is the expected share
-    of documents outside training, half of them for tuning. Tuning documents have the lowest hashes, so that no tuning
-    document becomes a verdict document if the share grows.
-    """
+    """Return the part of the corpus that a document belongs to."""
     place = int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") / 2**64
     if place >= validation_share:
         return "train"

@@ -29,12 +29,7 @@ class HubCorpus(Corpus):
 
 
 def hub_documents(config: HubCorpus) -> Iterator[str]:
-    """Stream the documents of a Hugging Face dataset, without blank ones.
-
-    Raises ModuleNotFoundError if the package ``datasets`` is missing, ConnectionError if the hub does not answer within
-    HUB_TIMEOUT seconds, and ValueError if the dataset, subset, split or text field does not exist or the field is not
-    text.
-    """
+    """Stream the documents of a Hugging Face dataset, without blank ones."""
     datasets = _package(
         "datasets",
         "corpus=hub expects the package `datasets`, which is not installed; run `pip install 'pathsum[hub]'`, or use "
@@ -74,15 +69,7 @@ SOURCE = Source(HubCorpus, hub_documents)
 
 def local_or_hub(named: str, *wanted: str) -> Path:
     """Return the path of a local file (which need not exist), or of a file that is downloaded from the Hugging Face
-    hub.
-
-    ``named`` is a path or a hub id ``owner/name``. It is a hub id if it has exactly one slash, is no existing path,
-    does not begin with a slash, "." or "~", and does not end in one of SUFFIXES. For a hub id, all files ``wanted`` are
-    downloaded and the path of the first is returned; without an answer of the hub within HUB_TIMEOUT seconds, they must
-    have been downloaded before. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is
-    missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the id is invalid, or the
-    hub cannot be reached or refuses the request.
-    """
+    hub."""
     path = local_path(named)
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):
         return path
@@ -122,10 +109,7 @@ def _endpoint() -> str:
 
 
 def connection_error() -> OSError | None:
-    """Return why the hub does not answer within HUB_TIMEOUT seconds, or None if it does. Any HTTP answer counts.
-
-    The libraries themselves would try again for half a minute.
-    """
+    """Return why the hub does not answer within HUB_TIMEOUT seconds, or None if it does."""
     try:
         urllib.request.urlopen(urllib.request.Request(_endpoint(), method="HEAD"), timeout=HUB_TIMEOUT).close()
     except urllib.error.HTTPError as error:

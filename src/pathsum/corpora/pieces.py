@@ -8,11 +8,7 @@ BORDERS = (re.compile(r"\n[ \t\r]*\n"), re.compile(r"\n"), re.compile(r"\s"))  #
 
 
 def cut(document: str, size: int) -> list[str]:
-    """Return a document in consecutive pieces of about ``size`` characters, at most twice as many.
-
-    Pieces end after a blank line if there is one near, otherwise after a line, a word, or anywhere. Joined, they are
-    the document, except that blank pieces are left out.
-    """
+    """Return a document in consecutive pieces of about ``size`` characters, at most twice as many."""
     n = max(1, round(len(document) / size))
     cuts = [0]
     for i in range(1, n):

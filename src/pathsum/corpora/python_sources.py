@@ -35,13 +35,7 @@ class PythonCorpus(Corpus):
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution.
-
-    Blank files and exact duplicates are left out. Before the first document, every file is compared with the sha256 in
-    the RECORD of its wheel, so that equal versions give equal bytes on every machine. Raises FileNotFoundError, which
-    lists all distributions that are not installed. Raises ValueError, which lists all files that differ, are
-    missing or cannot be decoded, and also for a distribution without a RECORD.
-    """
+    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution."""
     absent = [name for name in distributions if not _installed(name)]
     if absent:
         raise FileNotFoundError(
@@ -73,11 +67,7 @@ def _installed(name: str) -> bool:
 
 
 def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
-    """Return (path, sha256, ``name==version``) of each ``.py`` file of a distribution.
-
-    Files outside site-packages are left out: they are scripts that the installer wrote. Raises ValueError if there is
-    no RECORD.
-    """
+    """Return (path, sha256, ``name==version``) of each ``.py`` file of a distribution."""
     distribution = metadata.distribution(name)
     who = f"{distribution.metadata['Name']}=={distribution.version}"
     if distribution.files is None:

@@ -76,11 +76,7 @@ class SyntheticText:
 
 
 def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticTruth]:
-    """Return the documents of a synthetic corpus and its ground truth. Equal ``config`` gives equal text.
-
-    Every word has a space before it, so that a tokenizer with enough merges makes each word one token. Raises
-    ValueError, which names each setting that is out of range or does not fit the others.
-    """
+    """Return the documents of a synthetic corpus and its ground truth."""
     truth = _truth(config)
     spaced = [" " + word for word in truth.words]
     texts = (words for text in synthetic_text(config, truth) for words in text.words.tolist())
@@ -91,8 +87,7 @@ SOURCE = Source(SyntheticCorpus, lambda config: synthetic_corpus(config)[0])
 
 
 def synthetic_text(config: SyntheticCorpus, truth: SyntheticTruth) -> Iterator[SyntheticText]:
-    """Yield the documents as indices of words, with marks, up to ``BATCH`` documents at a time. ``truth`` is that of
-    ``synthetic_corpus(config)``. Equal arguments give equal text."""
+    """Yield the documents as indices of words, with marks, up to ``BATCH`` documents at a time."""
     generator = torch.Generator().manual_seed(config.seed + 1)
     for begin in range(0, config.max_documents, BATCH):
         yield _write(min(BATCH, config.max_documents - begin), config.words_per_document, truth, generator)
@@ -136,8 +131,7 @@ def _rules(n: int, truth: SyntheticTruth) -> Iterator[Rule]:
 
 
 def _copies(n: int, length: int, truth: SyntheticTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
-    """Return the earlier position that each word copies, or −1 for fresh words. Fresh stretches and copies
-    alternate."""
+    """Return the earlier position that each word copies, or −1 for fresh words."""
     origin = torch.full((n, length), -1)
     if truth.repeat_share == 0:
         return origin
@@ -194,10 +188,7 @@ def _truth(config: SyntheticCorpus) -> SyntheticTruth:
 
 
 def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
-    """Return log-frequencies, up to a constant, that give each list of words in ``shares`` its share of all words.
-
-    The share is divided evenly among the words of the list. All other words keep their relative frequencies.
-    """
+    """Return log-frequencies, up to a constant, that give each list of words in ``shares`` its share of all words."""
     shares = [(words, share) for words, share in shares if words]
     named = [word for words, _ in shares for word in words]
     logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)

@@ -112,18 +112,14 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def local_path(text: str) -> Path:
-    """Return the path ``text``, with a leading ~ or ~user replaced. A folder or file named ~user goes before the
-    user's home."""
+    """Return the path ``text``, with a leading ~ or ~user replaced."""
     path = Path(text)
     first = path.parts[0] if path.parts else ""
     return path if first != "~" and os.path.lexists(first) else Path(os.path.expanduser(text))
 
 
 def split_pattern(pattern: str) -> tuple[Path, list[str]]:
-    """Return the path with which ``pattern`` begins, and the parts after it, the first of which is a glob.
-
-    Leading parts that exist are taken literally, also if they contain the signs of a glob. All parts are literal if the
-    whole exists."""
+    """Return the path with which ``pattern`` begins, and the parts after it, the first of which is a glob."""
     path = local_path(pattern)
     known = next((n for n in range(len(path.parts), 0, -1) if os.path.exists(Path(*path.parts[:n]))), 0)
     at = next((i for i, part in enumerate(path.parts) if i >= known and glob.has_magic(part)), len(path.parts))
@@ -156,8 +152,7 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
 
 
 def _closed(root: Path, rest: Sequence[str]) -> Iterator[str]:
-    """Yield a complaint for each folder whose permissions prevent a search for ``rest`` below ``root``. ``rest`` may be
-    a glob without ``**``."""
+    """Yield a complaint for each folder whose permissions prevent a search for ``rest`` below ``root``."""
     parts = [*map(glob.escape, root.parts), *rest]
     for depth in range(1, len(parts)):
         for folder in glob.glob(os.path.join(*parts[:depth])):
@@ -173,8 +168,7 @@ def _closed(root: Path, rest: Sequence[str]) -> Iterator[str]:
 
 def _unreadable(folder: Path, links: bool, hidden: bool = False) -> Iterator[str]:
     """Yield a complaint for each folder below ``folder`` that cannot be listed, and for each link that permissions
-    prevent from being followed. With ``links``, follow links to folders as ``**`` does, and also yield a complaint for
-    each that leads back to a folder above it. Hidden folders and links are checked only with ``hidden``."""
+    prevent from being followed."""
     failed: list[OSError] = []
     for here, folders, files in os.walk(folder, followlinks=links, onerror=failed.append):
         folders[:] = [name for name in folders if hidden or not name.startswith(".")]

@@ -114,11 +114,7 @@ def _shown(source: Iterator[str], title: str, total: int | None = None) -> Itera
 
 
 def interruptible(work: Callable[[], R]) -> R:
-    """Return the result of ``work``, or raise its exception.
-
-    Compiled code does not react to an interrupt (Ctrl-C). ``work`` therefore runs in a daemon thread, and the main
-    thread, which waits for it, can be interrupted.
-    """
+    """Return the result of ``work``, or raise its exception."""
     done: list[R | BaseException] = []
 
     def run() -> None:

@@ -15,8 +15,7 @@ CHUNK = 1 << 22  # tokens counted at a time
 
 
 def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
-    """Count how often each token (column) follows each token (row) within a window. Row 0 is BOS, the
-    beginning-of-sequence token, with which every window starts."""
+    """Count how often each token (column) follows each token (row) within a window."""
     total = sparse.csr_array((d_vocab, d_vocab), dtype=np.int64)
     for rows in chunks(windows):
         keys = (rows[:, :-1] * d_vocab + rows[:, 1:]).ravel()
@@ -45,10 +44,7 @@ def entropy(counts: Int64[np.ndarray, "out"]) -> float:
 
 
 def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Return the share of tokens (0 to 1) that complete a trigram that has occurred earlier in the same window.
-
-    The share roughly measures how many tokens can be predicted by copying after a match of two tokens.
-    """
+    """Return the share of tokens (0 to 1) that complete a trigram that has occurred earlier in the same window."""
     repeated = 0
     for rows in chunks(windows):
         trigrams = (rows[:, :-2] * d_vocab + rows[:, 1:-1]) * d_vocab + rows[:, 2:]

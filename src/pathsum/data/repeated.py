@@ -16,21 +16,7 @@ def repeated_random(
     generator: torch.Generator,
     probabilities: Float[Tensor, "vocab"] | None = None,
 ) -> tuple[Int64[Tensor, "batch pos"], int]:
-    """Sample windows of BOS and a random block that occurs twice. Return the windows and the block length.
-
-    The block has (n_ctx − 1) // 2 tokens, so a window has 2 · block + 1. Tokens are sampled independently: uniformly
-    from all ids except BOS, or in proportion to ``probabilities``, a weight for each id (that of BOS is ignored). To
-    exclude ids that never occur in training, pass the count of each id in the training text, or 1 for each id that
-    occurs and 0 for the others.
-
-    The second copy is at the positions p = block + 1 … 2 · block. There, an induction head attends to key p − block +
-    1, the token after the earlier occurrence of the current token. This key is at least 2, so it is never BOS. Its
-    token is the correct prediction at p, except at p = 2 · block, where the window ends. A token that occurs twice in
-    the block has several matching keys, so the prefix matching of a perfect head can be slightly below 1.
-
-    Raises ValueError if n_ctx is below 3, or if ``probabilities`` does not have d_vocab entries, has an entry that is
-    negative or not finite, or leaves no token to sample.
-    """
+    """Sample windows of BOS and a random block that occurs twice."""
     block = (n_ctx - 1) // 2
     if block < 1:
         raise ValueError(f"a repeated block needs n_ctx ≥ 3 (BOS and a token twice), got {n_ctx}; raise model.n_ctx")

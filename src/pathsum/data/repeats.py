@@ -18,9 +18,6 @@ def completes_a_repeat(windows: Int64[Tensor, "batch pos"]) -> Bool[Tensor, "bat
 
 
 def repeat_weights(windows: Int64[Tensor, "batch pos"], weight: float) -> Float[Tensor, "batch n"]:
-    """Return ``weight`` for each target that completes a repeat and 1 for the others, divided by their mean.
-
-    The mean loss with these weights is Σ w ℓ / Σ w over the targets of the batch (docs/framework.md §6.7).
-    """
+    """Return ``weight`` for each target that completes a repeat and 1 for the others, divided by their mean."""
     weights = torch.where(completes_a_repeat(windows), weight, 1.0)
     return weights / weights.mean()

@@ -26,13 +26,7 @@ JOINER = "\u241f"  # joins the tokens of an n-gram, so no printed token may cont
 
 
 def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Train a tokenizer with ``config.d_vocab`` tokens on ``documents``.
-
-    Documents are sorted by their sha256, and merges are learned from the first ``train_bytes`` bytes. This random
-    sample does not depend on the order in which the documents arrive. Memory is bounded by ``train_bytes`` and the
-    longest document. No text is encoded as BOS: "<|bos|>" is encoded like other text. Raises ValueError if there
-    is no text, or if it supports fewer than ``d_vocab`` tokens. The message states how many it supports.
-    """
+    """Train a tokenizer with ``config.d_vocab`` tokens on ``documents``."""
     sample = _sample(documents, config.train_bytes)
     n_bytes = sum(len(text.encode()) for text in sample)
     if not n_bytes:
@@ -59,11 +53,7 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load the tokenizer at ``path``.
-
-    Raises FileNotFoundError if there is no file, and ValueError if the file is not a tokenizer, if id 0 is not BOS, or
-    if there are special tokens. BOS must not be one, because text could then be encoded as BOS.
-    """
+    """Load the tokenizer at ``path``."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer, got no file; run the tokenize stage first")
     try:
@@ -115,22 +105,14 @@ def _shown(character: str) -> str:
 
 
 def _byte_of_letter() -> dict[str, int]:
-    """Return the byte that each letter of byte-level BPE stands for.
-
-    A byte that is a visible character in Latin-1 has this character as its letter. The other bytes have the letters
-    from U+0100 on.
-    """
+    """Return the byte that each letter of byte-level BPE stands for."""
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]
     return {chr(b): b for b in own} | {chr(0x100 + i): b for i, b in enumerate(others)}
 
 
 def _without_long_runs(text: str) -> Iterator[str]:
-    """Yield ``text`` in parts, cut after every RUN characters within a run of one kind of character.
-
-    Learning merges from a run takes time that grows with the square of its length: hours for a line of megabytes
-    without spaces.
-    """
+    """Yield ``text`` in parts, cut after every RUN characters within a run of one kind of character."""
     kinds = (r"[^\W_]", r"(?:[^\w\s]|_)", r"\s")  # letters and digits; other signs; space
     start = 0
     for run in re.finditer("|".join(rf"(?<!{kind}){kind}{{{RUN + 1},}}+" for kind in kinds), text):
@@ -141,8 +123,7 @@ def _without_long_runs(text: str) -> Iterator[str]:
 
 
 def _sample(documents: Iterable[str], n_bytes: int) -> list[str]:
-    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256. The last document is cut to
-    fit."""
+    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256."""
     kept: list[tuple[int, str]] = []  # a heap whose top has the largest hash
     size = 0
     for document in documents:

@@ -126,12 +126,7 @@ def header_path(path: Path) -> Path:
 
 
 def pieces(document: str) -> list[str]:
-    """Cut a document into pieces of at most 2 · ``PIECE`` characters, so that encoding takes little memory.
-
-    Each cut lies between a word character and a space or newline. No pre-token spans such a place, so the tokens of the
-    pieces are exactly those of the document. The exception is a stretch of ``PIECE`` characters without such a place:
-    there the cut may split a pre-token.
-    """
+    """Cut a document into pieces of at most 2 · ``PIECE`` characters, so that encoding takes little memory."""
     cuts, start = [0], 0
     boundary = re.compile(r"(?<=\w)(?=[ \n])")
     while len(document) - start > PIECE:

@@ -36,8 +36,7 @@ class Windows:
         return len(self._rows)
 
     def batch(self, indices: Int64[Tensor, "batch"]) -> Int64[Tensor, "batch pos"]:
-        """Return BOS and the ``n_ctx`` tokens of each window. ``[:, :-1]`` is the input, and ``[:, 1:]`` are the
-        targets."""
+        """Return BOS and the ``n_ctx`` tokens of each window."""
         rows = np.full((len(indices), self.n_ctx + 1), BOS, dtype=np.int64)
         rows[:, 1:] = self._rows[indices.numpy()]
         return torch.from_numpy(rows)
@@ -49,10 +48,7 @@ class Windows:
         return some
 
     def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
-        """Return 1 for each token id that occurs in the windows, and 0 for BOS and all other ids.
-
-        As the ``probabilities`` of ``repeated_random``, this vector excludes ids that never occur.
-        """
+        """Return 1 for each token id that occurs in the windows, and 0 for BOS and all other ids."""
         counts = np.zeros(d_vocab, dtype=np.int64)
         for start in range(0, len(self._rows), 4096):
             counts += np.bincount(self._rows[start : start + 4096].ravel(), minlength=d_vocab)
@@ -74,10 +70,8 @@ class HeldOut:
 
     @staticmethod
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
-        """Select at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` windows in all.
-
-        The windows are in the order of ``balanced``. Raises ValueError if there are fewer than n_ctx + 1 tokens.
-        """
+        """Select at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` windows in
+        all."""
         documents = documents_of(tokens, n_ctx)
         kept = balanced(documents, per_document)[:most]
         return HeldOut(Windows(tokens, n_ctx).only(kept.numpy()), documents[kept])
@@ -88,22 +82,13 @@ class HeldOut:
 
 
 def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
-    """Return the document of each window, as an index from 0.
-
-    Each document of ``tokens`` begins with BOS. A window that spans several documents is assigned to the one with the
-    most tokens in the window, and in a tie to the earliest of these.
-    """
+    """Return the document of each window, as an index from 0."""
     rows = (np.cumsum(tokens == BOS) - 1)[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
     return torch.tensor([int(row[0] + np.bincount(row - row[0]).argmax()) for row in rows])
 
 
 def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
-    """Return the indices of at most ``per_document`` randomly chosen windows of each document.
-
-    First comes one window of each document, then a second one of each, and so on, each time in a random order of the
-    documents. Entry i of ``documents`` is the document of window i. The random seed is fixed, so the selection is the
-    same for every model.
-    """
+    """Return the indices of at most ``per_document`` randomly chosen windows of each document."""
     drawn = torch.randperm(len(documents), generator=_generator(0, "held out"))
     sizes = documents.unique(return_counts=True)[1]
     before = torch.arange(len(drawn)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)  # rank within its document
@@ -113,11 +98,7 @@ def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Ten
 
 
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
-    """Return the indices of the ``batch`` windows of training step ``step`` (from 0), out of ``count`` windows.
-
-    Each epoch is a new random permutation of all windows, seeded by (seed, epoch). A batch may span several epochs. The
-    result depends on the arguments alone, so a resumed run has the same batches as an uninterrupted one.
-    """
+    """Return the indices of the ``batch`` windows of training step ``step`` (from 0), out of ``count`` windows."""
     parts, at, end = [], step * batch, (step + 1) * batch
     while at < end:
         epoch, offset = divmod(at, count)
@@ -127,11 +108,7 @@ def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"
 
 
 def shuffled(windows: Int64[Tensor, "batch pos"], seed: int, step: int) -> Int64[Tensor, "batch pos"]:
-    """Return ``windows`` with the tokens after BOS in random order within each window.
-
-    Each window keeps its tokens. The random generator is seeded by (seed, step), so the result depends on the arguments
-    alone.
-    """
+    """Return ``windows`` with the tokens after BOS in random order within each window."""
     generator = _generator(seed, f"shuffle {step}")
     places = torch.rand(len(windows), windows.shape[1] - 1, generator=generator).argsort(-1)
     return torch.cat([windows[:, :1], windows[:, 1:].gather(1, places)], 1)

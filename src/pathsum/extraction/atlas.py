@@ -69,10 +69,7 @@ Suspect = tuple[Circuits, Triple, SpuriousCost]
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``skip_trigrams``, ``skip_trigram_tallies`` and ``skip_trigram_bugs``.
-
-    Each head has at most ``config.top_k`` skip-trigrams, one tally and at most ``BUGS`` (3) bugs. Empty without
-    heads."""
+    """Return the records ``skip_trigrams``, ``skip_trigram_tallies`` and ``skip_trigram_bugs``."""
     rows: list[SkipTrigramRow] = []
     suspects: list[Suspect] = []
     tallies: list[SkipTrigramTallyRow] = []
@@ -148,11 +145,7 @@ def _copying(triples: Sequence[Triple], words: Int[Tensor, "vocab"]) -> int:
 
 
 def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judge: Text) -> tuple[float | None, int]:
-    """Return the share of copying among sampled triples that pass both tests, and the number of these triples.
-
-    ``DRAWN`` occurrences are sampled from ``at``, with replacement, and each distinct triple counts once. A triple
-    passes if both texts, ``chooser`` and ``judge``, contain it beyond chance. The share is None if no triple passes.
-    Counts at most ``DRAWN`` triples: 0.4 s for 800 windows of 256 tokens."""
+    """Return the share of copying among sampled triples that pass both tests, and the number of these triples."""
     if not len(at.out):
         return None, 0
     drawn = torch.randint(len(at.out), (DRAWN,), generator=torch.Generator().manual_seed(_SEED))
@@ -164,10 +157,7 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], suspect_counts: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """Yield the skip-trigram bugs of each head, at most ``BUGS``, each with its rank and counts.
-
-    They are the costliest ``suspects`` with a positive price and, in the judging documents, at least ``ENOUGH`` places
-    and no more hits than expected. ``suspects`` must be sorted within each head, the highest cost first."""
+    """Yield the skip-trigram bugs of each head, at most ``BUGS``, each with its rank and counts."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, suspect_counts, strict=True):
         circuits, _, cost = suspect
@@ -190,9 +180,7 @@ def _columns(
 def _carried(
     trained: TracedModel, circuits: Circuits, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
-    """Return the head's OV circuit from unscaled embeddings, and the ``source_weight`` of each occurrence.
-
-    The weights use the norm scales of the trace on the windows ``shown``."""
+    """Return the head's OV circuit from unscaled embeddings, and the ``source_weight`` of each occurrence."""
     weights, natural = trained.model.weights(), trained.natural
     layer, h = circuits.layer, circuits.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)

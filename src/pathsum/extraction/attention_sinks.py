@@ -29,9 +29,7 @@ _SEED = 2026
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``attention_sinks``: one row per head and, for each layer with several heads, one row for all
-    of them together. No rows without heads.
-
-    Costs three runs per row, on ``WINDOWS`` (12) windows. ValueError if they are from a single document."""
+    of them together."""
     generator = torch.Generator().manual_seed(_SEED)
     windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     clean = Run(trained.model, windows[:, :-1])

@@ -19,9 +19,7 @@ from pathsum.records.balance import BalanceRow
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``balance``: for each layer and for the unembedding, one row for each part of the stream that
-    it reads.
-
-    The parts are the embedding, the writes of each earlier layer and the writes of each earlier head."""
+    it reads."""
     model, trace = trained.model, trained.natural
     embedded = model.embed(data.windows[:, :-1])
     streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)

@@ -73,10 +73,7 @@ class Measure:
 
 
 def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
-    """Join the measures of each layer into measures of all heads.
-
-    Each item of ``measured`` holds one layer's measures, of the same behaviors in the same order, on the same windows.
-    An empty list without layers."""
+    """Join the measures of each layer into measures of all heads."""
     return [
         Measure(of[0].behaviour, torch.cat([m.values for m in of]), torch.cat([m.chance for m in of]), of[0].documents)
         for of in zip(*measured, strict=True)
@@ -108,11 +105,7 @@ def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) ->
 def label_rows(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
 ) -> list[LabelRow]:
-    """Score every head for every behavior, and label it (docs/framework.md §5.7). One row per head and behavior.
-
-    ``read`` is the result of ``reads`` on the held-out windows. Half of the documents choose each head's offset, and
-    the other half scores it. Behaviors that are scored on fewer than two documents have no rows. The model must have
-    at least one layer."""
+    """Score every head for every behavior, and label it (docs/framework.md §5.7)."""
     documents, patterns = data.window_documents, trained.natural.patterns
     judged = documents.unique(return_inverse=True)[1] % 2 == 1
     best = [best_offset(pattern[~judged]) for pattern in patterns]
@@ -185,8 +178,7 @@ def _on_repeats(trained: TrainedModel) -> list[Measure]:
 def _by_frequency(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator
 ) -> list[Measure]:
-    """Score induction on repeated random tokens that are sampled by corpus frequency. Unlike in text, the tokens of a
-    block are independent."""
+    """Score induction on repeated random tokens that are sampled by corpus frequency."""
     n_ctx = trained.model.config.n_ctx
     tokens, _ = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.unigram)
     keys, patterns = followers(tokens), trained.model.trace(tokens).patterns
@@ -196,8 +188,7 @@ def _by_frequency(
 def _measure(
     behaviour: str, score: Callable[[Pattern], Tensor], shown: Shown, documents: Int[Tensor, "batch"] | None = None
 ) -> Measure:
-    """Apply ``score`` to each window, and to uniform attention for the chance level. Without ``documents``, windows
-    count as independent."""
+    """Apply ``score`` to each window, and to uniform attention for the chance level."""
     values, chance = by_window(score, shown.pattern), by_window(score, shown.even).mean(-1)
     return Measure(behaviour, values, chance, independent(values) if documents is None else documents)
 
@@ -208,10 +199,7 @@ def _after(
     keys: Bool[Tensor, "batch query key"],
     documents: Int[Tensor, "n"] | None = None,
 ) -> Measure:
-    """Score the attention to ``keys``, the followers of earlier occurrences of the current token.
-
-    Windows without such a key are left out, so ``documents`` must hold the documents of the other windows only. Without
-    ``documents``, windows count as independent."""
+    """Score the attention to ``keys``, the followers of earlier occurrences of the current token."""
     values = after_earlier(shown.pattern, keys)
     chance = after_earlier(shown.even.expand(len(keys), -1, -1, -1), keys).mean(-1)
     return Measure(behaviour, values, chance, independent(values) if documents is None else documents)
@@ -221,8 +209,7 @@ def lens_rows(
     read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], data: EvalData, generator: torch.Generator
 ) -> list[LensRow]:
     """Measure the loss on held-out windows if the residual stream before the first layer and after each layer is
-    unembedded (docs/framework.md §3.17). One row for each item of ``read``, the result of ``reads`` on these
-    windows. ValueError if they are from a single document."""
+    unembedded (docs/framework.md §3.17)."""
     losses = lens_losses(read, W_U, data.windows[:, 1:])
     found = mean_intervals(losses, data.window_documents, generator)
     return [LensRow(layers, *interval) for layers, interval in enumerate(found)]

@@ -32,10 +32,7 @@ _SEED = 2021
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``ablations``, ``edge_contrasts`` and ``terms``; the first two have no rows without heads.
-
-    Effects are measured on the first ``WINDOWS`` (12) windows of text and of repeated tokens; ``edge_contrasts`` are
-    judged on other windows. ValueError if the windows of text are from a single document."""
+    """Return the records ``ablations``, ``edge_contrasts`` and ``terms``; the first two have no rows without heads."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(trained.weights.W_E.shape[0], generator).float()
     windows, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
@@ -65,15 +62,12 @@ class Bench:
     def of(
         model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor, whole: Trace | None = None
     ) -> Bench:
-        """Run ``model`` on ``tokens``. Mean writes are taken over the windows of the trace ``whole``, or over these
-        windows if it is None."""
+        """Run ``model`` on ``tokens``."""
         clean = Run(model, tokens)
         return Bench(clean, targets, scored, tuple(o.mean(0) for o in (whole or clean.trace).outputs), rotation)
 
     def instead(self, place: Place, method: str) -> Float[Tensor, "batch pos d_model"]:
-        """Return what replaces the writes of the head at ``place`` under ``method`` (docs/framework.md §5.8).
-
-        ``method`` is "zero", "mean", "resample" or ``CONTROL`` ("rotated"). AssertionError for another."""
+        """Return what replaces the writes of the head at ``place`` under ``method`` (docs/framework.md §5.8)."""
         output = self.clean.output(place)
         match method:
             case "zero":
@@ -126,11 +120,7 @@ class Measured:
 def intervened(
     benches: Benches, block: int, documents: Int[Tensor, "batch"], generator: torch.Generator
 ) -> list[AblationRow]:
-    """Measure every intervention. No rows without heads.
-
-    An effect is the change of a loss, of the loss drop or of the prefix matching: the value with the intervention minus
-    the value without it. ``documents`` has the document of each window of text, and ``block`` is the length of the
-    repeated block."""
+    """Measure every intervention."""
     matching = _matching(benches[1].clean, block, {})
     without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
     trials, found = [], []
@@ -152,8 +142,7 @@ def intervened(
 
 
 def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, float]) -> Measured:
-    """Measure losses and scores under an intervention. ``matching`` holds the prefix matching of each head without
-    it."""
+    """Measure losses and scores under an intervention."""
     text, copies = runs
     losses = benches[0].losses(text)
     return Measured(
@@ -165,8 +154,7 @@ def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, 
 
 
 def _matching(run: Run, block: int, known: Mapping[Place, float]) -> dict[Place, float]:
-    """Return the prefix matching of each head. ``known`` holds scores without intervention, which are used for heads
-    whose pattern has not changed."""
+    """Return the prefix matching of each head."""
     found = {place: score for place, score in known.items() if run.keeps_pattern(place)}
     for layer, head in run.places:
         if (layer, head) not in found:
@@ -183,9 +171,7 @@ def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Yield the runs of every edge (path patching) and of every virtual head, for each method.
-
-    A virtual head is ablated by patching its edge of kind V while later patterns and all norm scales stay frozen."""
+    """Yield the runs of every edge (path patching) and of every virtual head, for each method."""
     for early in benches[0].clean.places:
         for layer in range(early[0] + 1, len(benches[0].means)):
             for kind in "QKV":
@@ -200,8 +186,7 @@ def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Yield, for each first-layer head, the runs in which this head attends to the previous token only. Yield nothing
-    for a model with fewer than two layers."""
+    """Yield, for each first-layer head, the runs in which this head attends to the previous token only."""
     for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
         if place[0] == 0:
             runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)

@@ -68,10 +68,7 @@ def extract(
 
 
 def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
-    """Return the summary of a model: the numbers that metrics.json and the claims use.
-
-    ``tables`` must have the records ``heads``, ``exactness``, ``content`` and ``content_scores``, and ``log`` at least
-    one evaluation. Errors as in ``held_out_intervals``."""
+    """Return the summary of a model: the numbers that metrics.json and the claims use."""
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
     direct = bigram.direct_path(trained.weights)
@@ -115,12 +112,7 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
 
 
 def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
-    """Return losses on the verdict windows, each with its 95 % bootstrap interval over documents, in nats per token.
-
-    They are ``val_loss``, ``in_context_loss_drop`` (docs/framework.md §6.1), ``icl_loss_drop`` (docs/framework.md §6.2)
-    and ``bigram_excess``, the loss minus that of the bigram model, paired by window. ``icl_loss_drop`` is left out if
-    windows are too short for it, and ``bigram_excess`` if ``data`` has no losses of the bigram model. Keys end in
-    _nats, _low and _high. ValueError with fewer than two documents, or if windows have fewer than 8 predictions."""
+    """Return losses on the verdict windows, each with its 95 % bootstrap interval over documents, in nats per token."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),

@@ -34,11 +34,7 @@ Errors = dict[tuple[int, int], float]  # largest relative error, by layer and he
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``content`` and ``content_scores``.
-
-    Groups by hops, which a claim reads, are measured on all of ``data.windows``, groups by offset on the first
-    ``WINDOWS`` (12). ``content_scores`` has no rows for rotary positions, for smeared keys (``pairs.add_up``), or with
-    fewer than two layers."""
+    """Return the records ``content`` and ``content_scores``."""
     model = trained.model
     error, by_head = group_errors(copy.deepcopy(model).double(), data.windows[: config.exactness_windows, :-1])
     rows = [
@@ -62,11 +58,7 @@ def content_rows(
     error: float,
 ) -> list[ContentRow]:
     """Measure the loss reduction by each group, both when it is added to the groups before it and when it is removed
-    from the sum of all groups.
-
-    Groups by hops are also added at their own norm scales. ``windows`` are the first of ``EvalData.windows``, and come
-    from ``documents``. ``error`` is the result of the exactness check (``group_errors``). In nats per token. ValueError
-    with fewer than two documents. See docs/framework.md §2.6 and §2.7."""
+    from the sum of all groups."""
     parts = [_reductions(trained, grouping, slice(at, at + CHUNK), windows) for at in range(0, len(windows), CHUNK)]
     generator = torch.Generator().manual_seed(_SEED)
     added, removed, *own = (
@@ -111,10 +103,7 @@ def _at_own_scale(
 
 def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
     """Split the attention scores of every head past the first layer by the offsets of content at query and key, on
-    repeated random tokens.
-
-    ``errors`` are the results of the exactness check, by head (``group_errors``). A pair's interval is None unless the
-    head's mean preference is positive. ValueError as in ``pairs.sides``."""
+    repeated random tokens."""
     model, tokens, trace = trained.model, trained.repeated_tokens, trained.repeated
     grouping = by_offset(tokens.shape[1])
     layers = reads(model.weights(), tokens, trace.patterns, trace.scales, grouping)
@@ -136,12 +125,7 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 
 @torch.no_grad()
 def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
-    """Measure how exactly the groups by hops and by offset add up to the logits and to log A past the first layer.
-
-    Returns the relative error of the logits, and that of each head by (layer, head): the largest absolute error divided
-    by the largest absolute value, the larger one of the two groupings. There are no errors of heads if attention scores
-    cannot be split into pairs (``pairs.add_up``), or with fewer than two layers. ``model`` must be in float64. See
-    docs/framework.md §2.2."""
+    """Measure how exactly the groups by hops and by offset add up to the logits and to log A past the first layer."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

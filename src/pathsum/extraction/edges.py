@@ -28,10 +28,7 @@ class Edge(NamedTuple):
 def cut(
     clean: Run, edges: Iterable[Edge], method: str, rotation: Float[Tensor, "d_model d_model"] | None = None
 ) -> Run:
-    """Ablate all ``edges`` together.
-
-    ``method`` is "zero", "mean" or "resample" (docs/framework.md §5.8); AssertionError for another. With ``rotation``,
-    the change of each write is rotated: it has the same size in other directions. Resampling needs three windows."""
+    """Ablate all ``edges`` together."""
     by_late: dict[Place, dict[tuple[str, Place], Tensor]] = {}
     for kind, early, late in edges:
         write = clean.output(early)
@@ -56,6 +53,5 @@ def _instead(clean: Run, kind: str, early: Place, method: str) -> Float[Tensor, 
 
 
 def second_copy(run: Run, block: int) -> Float[Tensor, "batch"]:
-    """Return the mean loss on the second copy of each window, in nats per token (float64). The first token of the copy
-    is left out: no token before it says that a copy begins."""
+    """Return the mean loss on the second copy of each window, in nats per token (float64)."""
     return run.losses(at=slice(block + 1, 2 * block)).double().mean(1)

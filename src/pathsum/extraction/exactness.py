@@ -20,18 +20,14 @@ from pathsum.records.exactness import ExactnessRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``exactness``: one row per checkpoint. Costs a trace in float64 and a sum over all paths for
-    each. Errors as in ``load_checkpoint``. ValueError also unless there is one checkpoint per evaluation."""
+    """Return the record ``exactness``: one row per checkpoint."""
     pairs = zip(trained.checkpoints, trained.log, strict=True)
     return {"exactness": [exactness_row(path, at, data, config) for path, at in pairs]}
 
 
 def exactness_row(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
     """Return the relative errors of the path expansions of logits and attention scores for the checkpoint at ``path``,
-    in float64.
-
-    Logits are a sum over all paths, and scores a sum over all pairs of paths. The error of the scores is None if they
-    cannot be split into pairs (``pairs.add_up``), or with fewer than two layers. Errors as in ``load_checkpoint``."""
+    in float64."""
     model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
     tokens = data.windows[: config.exactness_windows, :-1]
     trace = model.trace(tokens)

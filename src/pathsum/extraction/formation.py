@@ -52,13 +52,7 @@ Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``formation``, ``changes`` and ``token_losses``.
-
-    ``formation`` has a row for the first checkpoint and for each settled checkpoint (``TrainedModel.settled``),
-    ``changes`` has a row for each quantity with a change point, and ``token_losses`` has a row for each settled
-    checkpoint. The loss drops in the two rows around the onset are those of all held-out windows, in other rows and in
-    ``changes`` those of the first few (at most TEXT, 32), where the one at ICL's positions is left out. Needs at least
-    one checkpoint. Missing quantities and errors are those of ``measure``."""
+    """Return the records ``formation``, ``changes`` and ``token_losses``."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept, around = sorted({0, *settled}), around_onset(log) if trained.onset else ()
     each, drops, single, few = [], [], [], len(data.windows[:TEXT])
@@ -112,12 +106,7 @@ def measure(
     model: Transformer, losses: Float[Tensor, "batch pos"], pair: tuple[int, Place] | None, trained: TrainedModel,
     data: EvalData,
 ) -> Values:  # fmt: skip
-    """Measure each quantity at one checkpoint: one value per window, but only one in all for K-composition.
-
-    ``losses`` are those on the first held-out windows; from the loss drop, that of the bigram model on the same windows
-    is subtracted. Without a ``pair`` (``final_pair``), only the loss and the loss drop are measured. The key edge and
-    K-composition are left out if the induction head is in the first layer. K-composition is the score's excess over
-    chance, divided by chance. ValueError if windows have fewer than 8 predictions."""
+    """Measure each quantity at one checkpoint: one value per window, but only one in all for K-composition."""
     found = {
         "loss_drop_nats": loss_drops(losses) - data.bigram_drops[: len(losses)],
         "loss_nats": losses.mean(1),
@@ -149,12 +138,7 @@ def first_patterns(
 
 def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
     """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
-    keys of a later head.
-
-    ``clean`` is a run on repeated random tokens with blocks of ``block`` tokens, and ``previous`` is the number of the
-    first-layer head. The result is the preference (docs/framework.md §2.4) in log A, minus that with another window's
-    writes on the edge. In nats, for each window; 0 for a single window. Errors as in ``Run.patch_edge``. See "how
-    induction heads work" in A Mathematical Framework for Transformer Circuits (AMF)."""
+    keys of a later head."""
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patch_edge((0, previous), late, "K", other).replaced[late].pattern
     tiny = torch.finfo(without.dtype).tiny
@@ -177,12 +161,7 @@ def change(
     generator: torch.Generator,
 ) -> ChangePointRow | None:
     """Return the change point of a curve's mean over windows, with its bootstrap interval; None if there is no change
-    point.
-
-    ``curve`` has one row per checkpoint and holds the quantity ``name``, a key of ``CHANGES``. ``tokens`` are the
-    tokens seen at each. For the loss, the first row (the untrained model) is left out. None also with fewer than two
-    rows. The interval is None for a single document, or if too few draws have a change point. ValueError as in
-    ``onset`` and ``bend``."""
+    point."""
     find = CHANGES[name]
     if name == "loss_nats":
         tokens, curve = tokens[1:], curve[1:]

@@ -40,10 +40,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
-    """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights.
-
-    Past the first layer, one score is the matching positivity with the best previous-token head of the first layer on
-    held-out text. It is None for heads of the first layer."""
+    """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights."""
     weights, block, trace = trained.weights, trained.block, trained.repeated
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
@@ -77,11 +74,7 @@ def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
 
 
 def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig) -> list[CompositionRow]:
-    """Compute the composition scores of all edges in float64, with and without the mean writes of the early heads.
-
-    Mean writes are those on held-out text. Each score has a q-value over all edges of the model. Each row also has the
-    size of the early head's writes: their variation relative to the average part that the late layer reads. See
-    docs/framework.md §4.1 to §4.4."""
+    """Compute the composition scores of all edges in float64, with and without the mean writes of the early heads."""
     weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
     layers = [

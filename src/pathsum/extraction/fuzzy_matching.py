@@ -33,11 +33,7 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``fuzzy_matching``; no rows with fewer than two layers or an empty evaluation log.
-
-    If the vocabulary has too few similar pairs, only gains on copies are measured. Attention and log-probabilities are
-    left out if sequences would be shorter than ``SHORTEST`` (5) tokens. Match scores are computed only for an induction
-    head in the second layer whose attention scores are sums over pairs (``pairs.add_up``)."""
+    """Return the record ``fuzzy_matching``; no rows with fewer than two layers or an empty evaluation log."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
@@ -58,11 +54,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:
     """Yield the head's attention to the follower and the model's log-probability of it, by the token before the
-    follower.
-
-    This token is the query, a variant of it, or an unrelated token. Attention is yielded as it is and minus that with
-    an unrelated token; log-probabilities (nats) as this difference only. The chance level, with an unrelated token, is
-    the mean attention over windows to the follower's position."""
+    follower."""
     shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
     attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
     yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
@@ -71,11 +63,8 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
 
 
 def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
-    """Yield the head's match scores for the pairs of tokens in ``alike``, and their differences from unrelated tokens.
-
-    They are computed from the weights and from the first layer's mean attention to the current and the previous
-    position on held-out text. In standard deviations over all pairs of ``present`` tokens. The head at ``place`` must
-    be in the second layer."""
+    """Yield the head's match scores for the pairs of tokens in ``alike``, and their differences from unrelated
+    tokens."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1), dtype=torch.float64) for at in (1, 0))
     weights, read = (w.to(torch.float64) for w in (trained.weights, trained.model.weights()))
@@ -87,9 +76,7 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
 
 def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
     """Yield, for each kind of variant, the values of equal tokens, variants and unrelated tokens (the rows of
-    ``shown``), and the first two minus the third.
-
-    ``plain`` is the measure of the values, which are left out if it is None; ``over`` is that of the differences."""
+    ``shown``), and the first two minus the third."""
     for kind in FuzzyKind.VARIANTS:
         some = torch.tensor([k == kind for k in alike.kinds])
         if not some.any():
@@ -117,13 +104,7 @@ def _last(
 
 
 def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
-    """Yield the gain from a passage on its copy: the copy's loss after BOS alone minus its loss after the passage.
-
-    The copy is exact or made by ``rename``. In the controls, the renamed copy stands after another passage, or after
-    the same passage with its tokens in random order. The gain of the renamed copy minus that of each control is yielded
-    too. Each value is the mean over the positions of one measure (``scored``) in one passage, in nats per token; exact
-    copies are scored at the positions of the renamed copy. Passages without such positions are left out, and so are
-    measures whose other passages come from a single document. Intervals resample documents."""
+    """Yield the gain from a passage on its copy: the copy's loss after BOS alone minus its loss after the passage."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]
@@ -154,11 +135,7 @@ def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tenso
 
 
 def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict[str, Bool[Tensor, "n pos"]]:
-    """Return which tokens of each copy are scored, by measure.
-
-    The three measures score unchanged tokens after an unchanged token, unchanged tokens after a changed token, and
-    changed tokens that have occurred before in the copy. The first token of a copy is not scored.
-    """
+    """Return which tokens of each copy are scored, by measure."""
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))
     inside = torch.arange(kept.shape[1]) > 0

@@ -87,12 +87,7 @@ class TrainedModel(TracedModel):
 
     @property
     def settled(self) -> list[int]:
-        """Return the indices of the settled checkpoints. They begin at the share ``SETTLED`` (5 %) of training, or at
-        the first evaluation with a loss below ``bigram_loss`` if that is earlier.
-
-        Before this evaluation, the loss does not show that the model uses more than the current token. In a long
-        training, the phase change may end before 5 %.
-        """
+        """Return the indices of the settled checkpoints."""
         enough = SETTLED * self.log[-1].tokens_seen if self.log else 0.0
         if self.bigram_loss is not None:
             better = (at.tokens_seen for at in self.log if at.val_loss_nats < self.bigram_loss)
@@ -114,8 +109,7 @@ def trace_trained(
     config: ExtractConfig,
     checkpoints: Sequence[Path] = (),
 ) -> TrainedModel:
-    """Trace a model that this suite trained, and add its configuration, log and checkpoints. Costs as much as
-    ``trace_model``."""
+    """Trace a model that this suite trained, and add its configuration, log and checkpoints."""
     traced = trace_model(model, cell.model.n_ctx, data, config)
     return TrainedModel(
         **vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints), bigram_loss=data.tuning_bigram_loss
@@ -123,10 +117,7 @@ def trace_trained(
 
 
 def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
-    """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens.
-
-    Each of the two traces has windows × pos × (d_vocab + heads × (pos + d_model)) numbers. ValueError as in
-    ``repeated_random`` and in the model's ``trace``."""
+    """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():
@@ -135,10 +126,7 @@ def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: Extrac
 
 
 def effective(model: AttentionOnly) -> Weights:
-    """Return the weights with each token's embedding multiplied by the scale that the norm gives to it alone.
-
-    Composition scores do not depend on this scale. The exactness check uses the weights without it. See
-    docs/framework.md §1.4."""
+    """Return the weights with each token's embedding multiplied by the scale that the norm gives to it alone."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)
     return Weights(weights.W_E * scale, weights.W_U, weights.layers)

@@ -48,11 +48,7 @@ WHOLE = Trial("", [], "")  # no ablation
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``joint_ablation``; no rows without induction heads.
-
-    Every third settled checkpoint (``TrainedModel.settled``) is measured, counted back from the last. Heads are chosen
-    by training's last evaluation, on windows other than those measured here. Costs 0.1 s per checkpoint, and a few
-    seconds for the last."""
+    """Return the record ``joint_ablation``; no rows without induction heads."""
     log = trained.log
     heads = induction_heads(log[-1])
     if not heads:
@@ -73,10 +69,7 @@ def induction_heads(last: Evaluation) -> list[Place]:
 
 
 def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator) -> list[list[Place]]:
-    """Return up to ``SUBSETS`` (2) random sets of other heads, as controls. ``n_heads`` is the number per layer.
-
-    A set has as many heads of each layer as ``heads``, or fewer if the layer has too few other heads. The list is empty
-    without other heads in these layers. All possible sets are listed first, which is costly with many heads."""
+    """Return up to ``SUBSETS`` (2) random sets of other heads, as controls."""
     choices = []
     for layer in sorted({layer for layer, _ in heads}):
         ours = [h for at, h in heads if at == layer]
@@ -88,12 +81,7 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
 
 
 def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
-    """Return the ablations at a checkpoint.
-
-    At the last checkpoint (``last``), every method is used for the induction heads and for each set of ``others``. At
-    earlier checkpoints, only resample ablation is used, for the induction heads and the first set. The control
-    ``CONTROL`` rotates the induction heads' writes at random before they are removed: by each of ``ROTATIONS`` (4)
-    rotations at the last checkpoint, and by one at earlier ones."""
+    """Return the ablations at a checkpoint."""
     methods = METHODS if last else ("resample",)
     return [
         *(Trial(INDUCTION, heads, method) for method in methods),
@@ -103,10 +91,7 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
 
 
 def compared(tried: Sequence[Trial], lost: Float[Tensor, "trial batch"]) -> list[int]:
-    """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
-
-    A trial is compared with the ablation by the same method. ``CONTROL`` is compared with the ablation that reduces the
-    in-context loss drop least. ``lost`` holds the reduction of the loss drop by each trial in each window."""
+    """Return, for each trial, the index of the ablation of the induction heads with which it is compared."""
     ours = {t.method: i for i, t in enumerate(tried) if t.kind == INDUCTION and t.method != CONTROL}
     least = min(ours.values(), key=lambda i: lost[i].mean().item())
     return [ours.get(t.method, least) for t in tried]
@@ -116,13 +101,7 @@ def checkpoint_rows(
     model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
     """Measure how much of the in-context loss drop and of the gain on repeated tokens each trial removes, at one
-    checkpoint.
-
-    ``tried`` are the trials (``trials``), on the first ``n_windows`` held-out windows and ``COPIES`` (6) of repeated
-    tokens. Mean ablation of text uses the trace of ``trained``, which must then be of ``model``. For the loss drop,
-    also measure its share in the whole (docs/framework.md §5.11), and how much less the trial removes than the ablation
-    that it is compared with (``compared``), paired by window. ValueError if the windows of text are from a single
-    document."""
+    checkpoint."""
     generator = torch.Generator().manual_seed(_SEED)
     rotations = [random_rotation(model.W_E.shape[0], generator).to(model.W_E.dtype) for _ in range(ROTATIONS)]
     windows, documents = data.held_out[:n_windows], data.documents[:n_windows]
@@ -161,11 +140,7 @@ def text_drops(
     natural: Trace,
     chunk: int,
 ) -> Float[Tensor, "trial batch"]:
-    """Return the in-context loss drop of each window under each trial, in nats (docs/framework.md §6.1).
-
-    Memory holds ``chunk`` windows and one more: the window before them, whose writes resample ablation uses. Mean
-    ablation uses the mean writes of the trace ``natural``. The result does not depend on ``chunk``. Errors as in
-    ``Bench.instead`` and ``in_context_loss_drop``."""
+    """Return the in-context loss drop of each window under each trial, in nats (docs/framework.md §6.1)."""
     early, late = positions(windows.shape[1] - 1)
     found = []
     for at in torch.arange(len(windows)).split(chunk):
@@ -181,8 +156,6 @@ def _ends(run: Run, targets: Int[Tensor, "batch pos"], at: slice) -> Float[Tenso
 
 
 def repeat_gains(copies: Bench, block: int, run: Run) -> Float[Tensor, "batch"]:
-    """Return the gain of each window in ``run``: the first copy's loss minus the second's, in nats per token.
-
-    Damage that is the same on both copies cancels. See docs/framework.md §5.4."""
+    """Return the gain of each window in ``run``: the first copy's loss minus the second's, in nats per token."""
     losses = copies.losses(run)
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)

@@ -28,13 +28,8 @@ Edges = tuple[Edge, ...]
 def contrasts(
     trained: TrainedModel, data: EvalData, ablations: Sequence[AblationRow], selection: Run
 ) -> list[EdgeContrastRow]:
-    """Cut the K-edges from all previous-token heads to all induction heads together, and their rivals, for each method.
-
-    Rivals are the Q-edges of the same pairs of heads, their V-edges, and as many edges outside the circuit
-    (``outside``), if there are as many. The last are chosen by the rise of the second copy's loss on ``selection``, the
-    run on which ``ablations`` were measured. All are judged on ``JUDGED`` (64) other windows, paired by window. In nats
-    per token, with 95 % bootstrap intervals. No rows without an evaluation or a second layer. See docs/framework.md
-    §5.9."""
+    """Cut the K-edges from all previous-token heads to all induction heads together, and their rivals, for each
+    method."""
     roles, block = Roles.of(trained), trained.block
     if roles is None:
         return []
@@ -87,9 +82,7 @@ def judged_windows(trained: TrainedModel, data: EvalData) -> Int[Tensor, "batch 
 
 def outside(ablations: Sequence[AblationRow], method: str, roles: Roles) -> dict[Edge, float]:
     """Return the edges that are not among heads of the circuit, with the rise of the second copy's loss without each
-    (``method``).
-
-    The circuit consists of previous-token heads, heads that attend two tokens back, and induction heads (``Roles``)."""
+    (``method``)."""
     circuit, found = {*roles.previous, *roles.two_back, *roles.inductions}, {}
     for row in ablations:
         if (row.target, row.method) == ("edge", method):

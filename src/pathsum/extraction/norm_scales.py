@@ -36,8 +36,7 @@ Scale = Float[Tensor, "batch pos"]
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``norm_scales``: one row per head, and one per pair of heads if there are at most
-    ``MOST_PATHS`` (20) pairs. No rows without a norm or without heads. Costs six losses per path. ValueError if the
-    first ``WINDOWS`` (12) windows are from a single document."""
+    ``MOST_PATHS`` (20) pairs."""
     model, heads, generator = trained.model, trained.places, torch.Generator().manual_seed(_SEED)
     if model.config.norm == "none" or not heads:
         return {"norm_scales": []}
@@ -66,11 +65,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
     """Return two parts of the residual stream before the final norm: the sum of the shorter paths through the heads of
-    ``path``, and what ``path`` itself contributes.
-
-    ``path`` has one head, or two with the earlier one first. For one, the sum is the embedding; for two, it is the
-    embedding and what each head writes from it. Patterns are those of ``clean``. If ``own``, the norm before each head
-    takes the scale of the shorter paths that the head reads, otherwise its scale in ``clean``."""
+    ``path``, and what ``path`` itself contributes."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:
@@ -91,9 +86,7 @@ def _losses(
     model: Transformer, x: Stream, scale: Scale | None, W_U: Float[Tensor, "vocab d_model"], targets: Tensor
 ) -> Float[Tensor, "batch"]:
     """Return the mean loss of each window over every eighth position if the residual stream ``x`` is unembedded, in
-    nats per token.
-
-    The final norm has the given ``scale``; if ``scale`` is None, it has the scale of ``x``."""
+    nats per token."""
     scale = model.normalise(x)[1] if scale is None else scale
     some = slice(STEP - 1, None, STEP)
     return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])

@@ -54,11 +54,8 @@ class Pair:
 def pairs(
     model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
 ) -> Iterator[Pair]:
-    """Yield, for each head of ``layer``, what each pair of ``parts`` (query side, key side) contributes to its scores.
-
-    ``parts`` add up to what the layer reads on repeated random tokens, with blocks of ``block`` tokens, and ``names``
-    name them. Position vectors, if the model has any, are one more part, ``POSITION``. A nonzero position bias is one
-    more pair, with this name on both sides. ValueError as in ``sides``."""
+    """Yield, for each head of ``layer``, what each pair of ``parts`` (query side, key side) contributes to its
+    scores."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)
@@ -76,10 +73,7 @@ def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
     """Return, for each head of ``layer``, the relative error of log A (the logarithm of its pattern) if scores are
-    computed as sums over pairs of parts (docs/framework.md §2.2).
-
-    It is the largest absolute difference from log A in the ``trace``, divided by the largest |log A|, where A > 0.
-    ``parts`` must add up to what the layer reads. All values must be in float64."""
+    computed as sums over pairs of parts (docs/framework.md §2.2)."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
@@ -91,19 +85,12 @@ def score_errors(
 
 
 def add_up(model: ModelConfig) -> bool:
-    """Return whether attention scores can be split into pairs of parts.
-
-    This requires that scores are a bilinear function of what is read, with one W_QK (query-key matrix) for all pairs of
-    positions. It excludes rotary positions and smeared keys."""
+    """Return whether attention scores can be split into pairs of parts."""
     return SCHEMES[model.positions].bilinear and not model.smeared_keys
 
 
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
-    """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer.
-
-    ``head`` holds its matrices, with the norm folded in. Queries include the factor 1/√d_head; the bias is in nats.
-    Position vectors, if there are any, are one more part. ValueError if scores cannot be split into pairs
-    (``add_up``)."""
+    """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer."""
     if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "

@@ -38,7 +38,6 @@ class Roles:
 
 
 def _leading(scores: Mapping[Place, float], least: float = MOST) -> tuple[Place, ...]:
-    """Return the best head and all with a score of at least ``least``. If several heads do the same, all of them must
-    be ablated."""
+    """Return the best head and all with a score of at least ``least``."""
     best = max(((score, place) for place, score in scores.items()), default=None)
     return tuple(place for place, score in scores.items() if score >= least or (score, place) == best)

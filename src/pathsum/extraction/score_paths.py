@@ -53,10 +53,7 @@ def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
 
 def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
     """Return the relative error of log A when scores are computed as sums over pairs of paths, for each head of
-    ``layer``.
-
-    Log A is compared with the model's own ``trace`` of ``tokens`` (``score_errors``). ``model`` must be in float64. See
-    docs/framework.md §2.2."""
+    ``layer``."""
     weights = model.weights()
     parts = stream_paths(weights, layer, paths_to(weights, layer), tokens, trace.patterns, trace.scales)
     return score_errors(model, trace, layer, parts)
@@ -68,12 +65,7 @@ def paths_to(weights: Weights, layer: int) -> list[Path]:
 
 
 def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
-    """Measure token matching on the pair of paths that contributes most to a head's preference.
-
-    ``mine`` are all pairs of the head. Pairs with positions are not candidates. Half of the repeated windows choose the
-    pair. Its share of the preference is given for each half, or None if the head's preference on that half is not
-    positive. Its matching positivity comes from the weights and from the mean norm scales on all repeated windows. See
-    docs/framework.md §5.5."""
+    """Measure token matching on the pair of paths that contributes most to a head's preference."""
     weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
     best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])

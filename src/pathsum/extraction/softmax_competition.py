@@ -27,10 +27,7 @@ _SEED = 2025
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``softmax_competition``: one row per head and key (match, after, before).
-
-    Preferences are those on repeated windows minus those on control windows (``unrepeated``), in float64: in float32, a
-    quarter of the attention of a sharp head is 0. No rows if blocks are shorter than ``LEAST_BLOCK`` (11)."""
+    """Return the record ``softmax_competition``: one row per head and key (match, after, before)."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}

@@ -56,11 +56,7 @@ class Trial:
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``sufficiency``; no rows unless the head with the highest prefix matching is past the first
-    layer.
-
-    ``WINDOWS`` (64) windows of repeated tokens are sampled for this record. Windows of text (up to ``TEXT``, 64) are
-    from documents that did not choose the heads. From each loss drop, that of the bigram model on the same windows is
-    subtracted."""
+    layer."""
     best = HeadRoles.of(trained.log)
     if best.previous is None or not best.induction or not best.induction[0] or not (roles := Roles.of(trained)):
         return {"sufficiency": []}
@@ -101,10 +97,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def trials(roles: Roles, best: Place, first: Sequence[Place]) -> list[Trial]:
-    """Return the trials: the whole model, then the other ``HEADS``, then the paths.
-
-    ``best`` is the previous-token head with the highest score, and ``first`` are all heads of the first layer. Sets
-    that need a head that the model does not have are left out."""
+    """Return the trials: the whole model, then the other ``HEADS``, then the paths."""
     previous, back = roles.previous, roles.two_back
     rest = tuple(h for h in first if h not in previous)
     neither = tuple(h for h in rest if h not in back)
@@ -134,8 +127,7 @@ def on_repeats(
     clean: Run, late: Sequence[Place], tried: Sequence[Trial], block: int
 ) -> tuple[Float[Tensor, "trial batch"], Float[Tensor, "kind batch"]]:
     """Return the prefix matching of the first of the induction heads ``late`` in each window (0..1) under each trial,
-    and the gain (nats per token) under each trial that keeps whole heads. ``clean`` is on repeated tokens with blocks
-    of ``block`` tokens."""
+    and the gain (nats per token) under each trial that keeps whole heads."""
     readers, patterns, gains = [Reader(clean, head) for head in late], [], []
     for trial in tried:
         if trial.kept in HEADS:
@@ -152,8 +144,7 @@ def on_repeats(
 def on_text(
     clean: Run, windows: Int[Tensor, "batch window"], late: Sequence[Place], tried: Sequence[Trial]
 ) -> Float[Tensor, "trial batch"]:
-    """Return the in-context loss drop of each window (nats per token) under each trial, which keeps whole heads.
-    ``late`` are the induction heads, and ``clean`` is on ``windows`` without their last token."""
+    """Return the in-context loss drop of each window (nats per token) under each trial, which keeps whole heads."""
     readers = [Reader(clean, head) for head in late]
     losses = (keep_heads(readers, trial).losses(windows[:, 1:], slice(None)).double() for trial in tried)
     return torch.tensor([[in_context_loss_drop(row) for row in rows] for rows in losses], dtype=torch.float64)
@@ -198,10 +189,7 @@ class Reader:
 
 
 def keep_heads(readers: Sequence[Reader], trial: Trial) -> Run:
-    """Resample all heads but the induction heads (``readers``) and those of the first layer that are kept. Norm scales
-    respond.
-
-    The logits and the values of the induction heads read resampled heads of the same window."""
+    """Resample all heads but the induction heads (``readers``) and those of the first layer that are kept."""
     clean = readers[0].clean
     if trial.kept is Kept.MODEL:
         return clean
@@ -218,8 +206,7 @@ def _chunks(windows: Int[Tensor, "batch pos"]) -> tuple[Int[Tensor, "some pos"],
 def _share(
     name: str, part: Tensor | None, whole: Tensor | None, documents: Int[Tensor, "batch"], generator: torch.Generator
 ) -> dict[str, Any]:
-    """Return the columns ``name``_share, _low and _high: the share ``part`` / ``whole`` with its interval. They are
-    None without ``part``, and unless the interval of ``whole`` lies above 0."""
+    """Return the columns ``name``_share, _low and _high: the share ``part`` / ``whole`` with its interval."""
     found: Columns = NO_INTERVAL
     if part is not None and whole is not None:
         found = share_interval(part, whole, documents, generator)

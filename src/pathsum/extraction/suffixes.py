@@ -58,10 +58,7 @@ Edges = tuple[Edge, ...]
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``suffix_matches``, ``suffix_predictions`` and ``suffix_cuts``.
-
-    No rows without heads, or if sequences would be shorter than ``SHORTEST_WINDOW`` (12) positions. ``suffix_cuts``
-    also needs a second layer and an evaluation log."""
+    """Return the records ``suffix_matches``, ``suffix_predictions`` and ``suffix_cuts``."""
     pos = min(POSITIONS, trained.model.config.n_ctx, int(data.present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
     if pos < SHORTEST_WINDOW or not trained.weights.layers:
@@ -96,14 +93,12 @@ class Shown:
 
     @staticmethod
     def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
-        """Run ``model`` on the windows of one condition, in both orders of the two matches. ``longer`` and ``shorter``
-        are their kinds, as in ``Trials.matched``."""
+        """Run ``model`` on the windows of one condition, in both orders of the two matches."""
         tokens = torch.cat([trials.matched(longer, shorter), trials.matched(shorter, longer)])
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the log-probabilities, in nats, of the two followers as the token after the last position. Columns are
-        the first and the second occurrence; ``longer_and_shorter`` orders them by match."""
+        """Return the log-probabilities, in nats, of the two followers as the token after the last position."""
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
@@ -152,10 +147,7 @@ def ranked_others(shown: Shown, roles: Roles) -> dict[str, list[Place]]:
 
 
 def cuts(roles: Roles, others: Mapping[str, Sequence[Place]]) -> dict[Cut, Edges]:
-    """Return the sets of edges into the induction head that are ablated.
-
-    ``others`` are the heads outside the circuit, by kind of edge; the first are the controls. Sets without edges are
-    left out, except ``Cut.NONE``, and so are controls with fewer edges than the cut that they control."""
+    """Return the sets of edges into the induction head that are ablated."""
 
     def edges(kind: str, heads: Iterable[Place]) -> Edges:
         return tuple(Edge(kind, h, roles.induction) for h in heads)

@@ -29,11 +29,7 @@ def term_rows(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> list[TermRow]:
-    """Measure the loss reduction by each order of paths and, within order 1, by each layer and each head.
-
-    ``clean`` is a run on ``windows`` without their last token; its interventions are ignored. ``documents`` holds the
-    document of each window. In nats per token, with 95 % intervals over documents. ValueError with fewer than two
-    documents."""
+    """Measure the loss reduction by each order of paths and, within order 1, by each layer and each head."""
     weights, trace, tokens, targets = model.weights(), clean.trace, windows[:, :-1], windows[:, 1:]
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]

@@ -29,8 +29,7 @@ Top = tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]
 
 @torch.no_grad()
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``token_tables``: up to TOP (5) entries per token, for at most TOKENS (2,048) tokens. Costs
-    heads · TOKENS · d_vocab · d_head operations."""
+    """Return the record ``token_tables``: up to TOP (5) entries per token, for at most TOKENS (2,048) tokens."""
     tokens = shown_tokens(data)
     asked = JOINER.join(data.words[t] for t in tokens.tolist())
     rows = []
@@ -71,9 +70,7 @@ def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
 
 
 def _corpus(data: EvalData, tokens: Int[Tensor, "n"], k: int) -> Top:
-    """Return the ``k`` tokens that follow each of ``tokens`` most often in the training text, and their shares.
-
-    If fewer than ``k`` tokens ever follow, the remaining shares are 0."""
+    """Return the ``k`` tokens that follow each of ``tokens`` most often in the training text, and their shares."""
     values: list[list[float]] = []  # Python numbers: small tensors would fragment memory (``causal.Measured``)
     found: list[list[int]] = []
     for token in tokens.tolist():

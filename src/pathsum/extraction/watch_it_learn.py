@@ -33,10 +33,7 @@ class Passage:
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``passages`` and ``patterns``. Costs a trace of every passage at every checkpoint.
-
-    For the last checkpoint, there are value-weighted patterns as well. Errors as in ``load_checkpoint``. ValueError
-    also unless there is one checkpoint per evaluation."""
+    """Return the records ``passages`` and ``patterns``."""
     shown, log = passages(data, trained.model.config.n_ctx), trained.log
     patterns: list[PatternRow] = []
     for path, at in zip(trained.checkpoints, log, strict=True):
@@ -57,10 +54,7 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 def passages(data: EvalData, n_ctx: int) -> list[Passage]:
     """Return two passages of at most ``LENGTH`` (48) tokens: BOS and a random block given twice, and the start of a
-    held-out window.
-
-    The last token of the second copy may be cut off. The window with the most repeated bigrams in its start, each
-    counted once, is chosen."""
+    held-out window."""
     length = min(LENGTH, n_ctx)
     starts = data.windows[:, :length]
     pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]

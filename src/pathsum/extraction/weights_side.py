@@ -76,10 +76,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
     """Measure joint copying by each group of heads with similar patterns, by the best single head of the group, and by
-    other sets of as many heads of its layer (docs/framework.md §3.7).
-
-    One row per group of two heads or more. At most ``OTHER_SETS`` (20) other sets are sampled; their mean is None if
-    there are none."""
+    other sets of as many heads of its layer (docs/framework.md §3.7)."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):

@@ -97,8 +97,7 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
 
 
 def stacked(cells: Iterable[Cell], kind: type[Any], *about: str) -> pd.DataFrame:
-    """Return the rows of the record ``kind`` of all ``cells`` as one table. Its first columns are ``cell``, the name of
-    the model, and the fields ``about`` of the model's summary."""
+    """Return the rows of the record ``kind`` of all ``cells`` as one table."""
     rows = [
         (c.name, *(getattr(c.summary, name) for name in about), *dataclasses.astuple(r))
         for c in cells
@@ -136,7 +135,6 @@ def errors(data: pd.DataFrame, value: str = "value", low: str = "low", high: str
 
 
 def side_by_side(groups: pd.Series, order: Sequence[object], width: float) -> list[float]:
-    """Return a position on an axis for each entry of ``groups``. The entries of a group are spread over ``width``
-    around the index of the group in ``order``."""
+    """Return a position on an axis for each entry of ``groups``."""
     within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
     return [order.index(g) + width * ((i + 0.5) / n - 0.5) for g, i, n in zip(groups, within, sizes, strict=True)]

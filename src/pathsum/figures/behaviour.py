@@ -45,11 +45,7 @@ def trajectories(results: Results) -> Figure | None:
 
 
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
-    """Return the coordinates of each checkpoint, and the share of variance of each component.
-
-    Both are empty with at most COMPONENTS checkpoints, or with fewer tokens. Models with different n_ctx have losses on
-    different tokens. Only checkpoints with the most frequent number of tokens are kept.
-    """
+    """Return the coordinates of each checkpoint, and the share of variance of each component."""
     sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.rows(TokenLossRow))
     size = max(sizes, key=lambda n: sizes[n], default=0)
     rows = [

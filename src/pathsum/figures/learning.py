@@ -18,10 +18,7 @@ DOT: dict[str, Any] = {"ms": 5, "mec": "white", "mew": 0.7, "zorder": 4}
 
 
 def headline(results: Results) -> Figure | None:
-    """Draw prefix matching against tokens seen, and the final in-context loss drop of each model. None without logs.
-
-    Thin lines are models. Thick lines are means over the models of each number of layers. The panel of prefix matching
-    is left out if no model has heads."""
+    """Draw prefix matching against tokens seen, and the final in-context loss drop of each model."""
     data = _training(results)
     if data.empty:
         return None
@@ -55,8 +52,7 @@ def headline(results: Results) -> Figure | None:
 
 def phase_change(results: Results) -> Figure | None:
     """Draw prefix matching (left out if no model has heads), the in-context loss drop, and the loss on each copy of
-    repeated random tokens against tokens seen, with the onset of each model (docs/framework.md §6.3). None without
-    logs."""
+    repeated random tokens against tokens seen, with the onset of each model (docs/framework.md §6.3)."""
     data = _training(results)
     if data.empty:
         return None

@@ -68,11 +68,8 @@ BARS = ["next", "corpus", "model"]
 
 
 def mechanism_one(results: Results) -> Figure | None:
-    """Draw a confirmed skip-trigram of the one-layer model of ``in_detail``: the one with the largest |summed effect|.
-
-    Skip-trigrams are preferred if their source and output contain letters, and their destination no newline. None if
-    the judging documents confirm none, or without one-layer models.
-    """
+    """Draw a confirmed skip-trigram of the one-layer model of ``in_detail``: the one with the largest |summed
+    effect|."""
     cell = in_detail(results).get(1)
     rows = confirmed(cell) if cell else []
     words = [r for r in rows if _word(r.source) and _word(r.out) and "\n" not in r.destination]

@@ -20,8 +20,7 @@ LEAST_BIN, WIDENING = 4, 1.12  # least number of positions per bin; ratio of the
 
 
 def loss_by_position(results: Results) -> Figure | None:
-    """Draw the loss by position, at the last evaluation of training. Shade the two ranges of positions whose losses the
-    in-context loss drop compares (docs/framework.md §6.1), for the largest n_ctx. None without logs."""
+    """Draw the loss by position, at the last evaluation of training."""
     rows = [
         {"layers": layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
         for c in results.cells.values()
@@ -54,9 +53,7 @@ def loss_by_position(results: Results) -> Figure | None:
 
 
 def loss_drop_ends(n_ctx: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the early and the late range of positions, each as (first, last), in windows of ``n_ctx`` predictions. The
-    in-context loss drop is the mean loss in the early range minus that in the late range (docs/framework.md §6.1). The
-    ends are not rounded."""
+    """Return the early and the late range of positions, each as (first, last), in windows of ``n_ctx`` predictions."""
     if n_ctx >= LONG_CONTEXT:
         return (50.0 - NEIGHBOURS, 50.0 + NEIGHBOURS), (500.0 - NEIGHBOURS, 500.0 + NEIGHBOURS)
     return (0.08 * n_ctx, 0.12 * n_ctx), (0.9 * n_ctx, 1.0 * n_ctx)

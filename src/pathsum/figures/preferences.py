@@ -19,10 +19,7 @@ LOOK = {"cmap": "RdBu_r", "cbar": False, "square": True, "linewidths": 0.5, "lin
 def preferences(
     name: str, title: str, caption: str, pairs: pd.DataFrame, shown: pd.DataFrame, axis: str, size: tuple[float, float]
 ) -> Figure:
-    """Draw one heat map of ``size`` (inches) per model of ``shown`` (summaries by name).
-
-    ``pairs`` holds the rows of every model; a box surrounds those of its column ``boxed``. All maps share one color
-    scale, which covers all ``pairs``. ``axis`` labels both axes, with "key" for the side."""
+    """Draw one heat map of ``size`` (inches) per model of ``shown`` (summaries by name)."""
     data = pairs[["cell", "query", "key", "preference_nats"]]
     limit = float(data["preference_nats"].abs().max()) or 1.0
 

@@ -34,11 +34,7 @@ def layer_colour(n_layers: int) -> str:
 
 
 def visible(token: str, longest: int = 48) -> str:
-    """Return ``token`` with every character visible, cut to ``longest`` characters.
-
-    Spaces, newlines, tabs and carriage returns become ␣ ↵ ⇥ ␍. All other characters of the Unicode categories C
-    (control) and Z (separator) become escapes, and so do marks (M) that follow none but these.
-    """
+    """Return ``token`` with every character visible, cut to ``longest`` characters."""
     signs, shown, seen = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}, "", False
     for c in token:
         kind = unicodedata.category(c)[0]

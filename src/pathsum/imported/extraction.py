@@ -109,12 +109,7 @@ def extract_tables(
 
 
 def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
-    """Return the token counts of a text, and the windows on which the model is run.
-
-    Every second window is for measurements (``held_out``, ``windows``), and the others are for choices (``tuning``). If
-    there is only one window, it serves both purposes. If there are few documents, ``documents`` holds their
-    ``pieces_of`` instead. Raises ValueError if there are fewer than n_ctx + 1 tokens.
-    """
+    """Return the token counts of a text, and the windows on which the model is run."""
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
     unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
@@ -135,12 +130,7 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
 
 
 def pieces_of(tokens: Int64[np.ndarray, "token"], n_ctx: int, config: ExtractConfig) -> Int64[Tensor, "window"]:
-    """Return the document of each window or, if documents are few, the piece of a document.
-
-    Documents are few if there are less than FEWEST, or if ``windows_per_document`` windows of each are less than a
-    quarter of the windows that ``config`` asks for. A piece has at most ``windows_per_document`` consecutive windows,
-    or fewer if there would be less than FEWEST pieces.
-    """
+    """Return the document of each window or, if documents are few, the piece of a document."""
     documents = documents_of(tokens, n_ctx)
     starts, sizes = documents.unique(return_counts=True)
     kept, wanted = int(sizes.clamp(max=config.windows_per_document).sum()), min(len(documents), config.held_out_windows)
@@ -153,11 +143,7 @@ def pieces_of(tokens: Int64[np.ndarray, "token"], n_ctx: int, config: ExtractCon
 
 @torch.no_grad()
 def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
-    """Return the mean loss on ``windows``, in nats per token, and their number.
-
-    Computed in float32, in chunks of at most MOST_NUMBERS numbers. If there are more than LOSS_CHUNKS chunks, as many
-    evenly spaced windows are used instead.
-    """
+    """Return the mean loss on ``windows``, in nats per token, and their number."""
     single, at_once = model.to(torch.float32), max(1, MOST_NUMBERS // _numbers(model.weights(), windows.n_ctx))
     chosen, total = windows.spread(LOSS_CHUNKS * at_once), 0.0
     for some in chosen.split(at_once):
@@ -170,11 +156,7 @@ def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
 @torch.no_grad()
 def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
     """Return the largest relative error of the logits computed as b_U plus all paths from tokens and from extras
-    (docs/framework.md §2.2 and §2.9).
-
-    Relative to the largest absolute logit. Computed in float64, for the output tokens that occur in ``tokens``. None
-    for a model with more than MOST_PATHS paths.
-    """
+    (docs/framework.md §2.2 and §2.9)."""
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
     exact = model.to(torch.float64)

@@ -45,11 +45,7 @@ class Imported(AttentionOnly, Protocol):
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the part of the logits of the output tokens ``kept`` that does not come from paths of input tokens.
-
-        W_E and W_U of ``weights`` are reduced to ``kept``. ``trace`` is that of a run on ``tokens``. The result can be
-        broadcast to (batch, pos, n).
-        """
+        """Return the part of the logits of the output tokens ``kept`` that does not come from paths of input tokens."""
 
 
 class CheckpointModel(Transformer):
@@ -140,11 +136,7 @@ class TransformerLensModel:
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Return the logits with every pattern, head output and norm scale.
-
-        Head outputs leave out the constant part of a head's write (from b_V and the norm's bias), which is among the
-        extras. Raises ValueError if a window is longer than the context, or for an id that the model does not have.
-        """
+        """Return the logits with every pattern, head output and norm scale."""
         pos, d_vocab = tokens.shape[1], self.folded.W_E.shape[1]
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < d_vocab:
             raise ValueError(f"expected ids from 0 to {d_vocab - 1}, got {int(tokens.min())} to {int(tokens.max())}")
@@ -173,8 +165,7 @@ class TransformerLensModel:
         return self.folded
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the residual stream normalized without gain, and the norm scale at each position. Without a norm, the
-        stream is returned unchanged, and the scale is 1."""
+        """Return the residual stream normalized without gain, and the norm scale at each position."""
         if self.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         if self.norm == "layer":
@@ -198,8 +189,7 @@ class TransformerLensModel:
         )
 
     def bos_first(self, bos: int) -> TransformerLensModel:
-        """Return the same model with the ids 0 and ``bos`` exchanged. In this project, id 0 is BOS (beginning of
-        sequence)."""
+        """Return the same model with the ids 0 and ``bos`` exchanged."""
         order = torch.arange(len(self.b_U))
         order[[0, bos]] = order[[bos, 0]]
         return self.only(order)
@@ -212,10 +202,8 @@ class TransformerLensModel:
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the logits of the output tokens ``kept`` that are due to b_U and to all paths from extras (``Extra``).
-
-        ``weights`` has W_E and W_U of these tokens only. ``trace`` is that of a run on ``tokens``.
-        """
+        """Return the logits of the output tokens ``kept`` that are due to b_U and to all paths from extras
+        (``Extra``)."""
         paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
         return sum(paths, self.b_U[kept])
 
@@ -228,11 +216,7 @@ class TransformerLensModel:
 def extra_paths(
     extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Return the summed logits of all paths from an extra, for the output tokens of ``weights``.
-
-    Its vectors act as the embeddings of a second vocabulary, which are added to the residual stream before
-    ``extra.layer``. Of ``tokens``, only the shape is used. ``trace`` is that of a run on them.
-    """
+    """Return the summed logits of all paths from an extra, for the output tokens of ``weights``."""
     n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
     size = max(n_vectors, n_out)  # Weights need as many input tokens as output tokens
     W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))

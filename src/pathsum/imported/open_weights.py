@@ -88,12 +88,7 @@ def _require_listed(path: Path) -> None:
 
 def _config(path: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """Return the configuration that belongs to a file of weights, with TransformerLens's older names translated to
-    current ones, and where it was found.
-
-    Raises FileNotFoundError if there is none, and ValueError if it is no JSON object with distinct keys or if a setting
-    has different values under its older and its current name. Warns if there are two configurations, in the metadata
-    and in a file; the file is not read.
-    """
+    current ones, and where it was found."""
     neighbors = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
     if "config" not in metadata and not neighbors:
         raise FileNotFoundError(
@@ -128,8 +123,7 @@ def _text(path: Path) -> str:
 
 
 def _settings(text: str, where: str) -> Any:
-    """Return the JSON value of ``text``, which was read from ``where``. Raises ValueError if it is not JSON, or if a
-    key occurs twice."""
+    """Return the JSON value of ``text``, which was read from ``where``."""
     parse_json(text, where)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

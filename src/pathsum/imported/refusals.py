@@ -64,12 +64,7 @@ DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """Raise ValueError if some settings, numbers, parameter names or shapes cannot be represented. The message lists
-    the first ``MOST_SHOWN`` complaints.
-
-    A name of TransformerLens 4 is the only complaint, because all others would follow from it. Names that are right
-    except for a prefix, or for layer numbers such as 01, give one complaint for all. If some numbers are invalid, the
-    checks of settings, names and shapes are left out, because they depend on the numbers."""
+    """Raise ValueError if some settings, numbers, parameter names or shapes cannot be represented."""
     hints: list[str] = []
     renamed = {_usual(name): tensor for name, tensor in state.items()}
     unusual = [name for name in state if _usual(name) != name]
@@ -112,10 +107,7 @@ def n_layers_of(state: Mapping[str, Tensor]) -> int:
 
 def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each setting that is out of bounds, for each tensor that does not hold finite floating-point
-    numbers, and for a layer number that is too large.
-
-    If settings and tensors pass, each tensor with an absolute value above ``LARGEST`` gives a message. ``MASKS`` are
-    not checked."""
+    numbers, and for a layer number that is too large."""
     found = [
         f"{name}: expected a number from {least:g} to {most:g}, got {config[name]!r}; correct the configuration"
         for name, (least, most) in NUMBERS.items()
@@ -188,10 +180,7 @@ def _nearest(name: str) -> str:
 
 
 def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Return a message for each parameter that the state dict lacks or that has no place in the model.
-
-    The same name in several layers gives one message, unless it is missing in some layers only.
-    """
+    """Return a message for each parameter that the state dict lacks or that has no place in the model."""
     n_layers, positions = n_layers_of(state), config.get("positional_embedding_type")
     norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
     needed = {"embed.W_E", "unembed.W_U", *(f"ln_final.{part}" for part in norms)}
@@ -232,10 +221,7 @@ def _why_not(name: str) -> str:
 
 def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each parameter with a wrong shape, each size in the configuration that differs from that of
-    the weights, each attention mask that is not causal, and a rotary_dim that is odd or above d_head.
-
-    Sizes follow from W_E, the first layer's W_Q and the context. If W_E is missing, or either matrix has a wrong shape,
-    this is the only message."""
+    the weights, each attention mask that is not causal, and a rotary_dim that is odd or above d_head."""
     if "embed.W_E" not in state or state["embed.W_E"].dim() != 2:
         return ["embed.W_E: expected d_vocab × d_model numbers, from which the other sizes follow"]
     d_vocab, d_model = state["embed.W_E"].shape

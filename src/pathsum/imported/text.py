@@ -33,11 +33,7 @@ BYTES = dict(zip(LETTERS, [*_OWN, *sorted(set(range(256)) - set(_OWN))], strict=
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer of the ``tokenizers`` library from its JSON file, without truncation, padding or dropout.
-
-    Warns if there was dropout, which makes tokens random. Raises FileNotFoundError if there is no file, and ValueError
-    if it is not such a tokenizer or if two tokens have the same id.
-    """
+    """Read a tokenizer of the ``tokenizers`` library from its JSON file, without truncation, padding or dropout."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
     try:
@@ -63,11 +59,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def bos_id(tokenizer: Tokenizer, name: str) -> int:
-    """Return the id of the token that begins a sequence.
-
-    This is the token ``name``. If ``name`` is "", it is the only one of BOS_NAMES that the tokenizer has. Raises
-    ValueError if the tokenizer has no such token or more than one.
-    """
+    """Return the id of the token that begins a sequence."""
     vocabulary = tokenizer.get_vocab()
     found = [candidate for candidate in ((name,) if name else BOS_NAMES) if candidate in vocabulary]
     if len(found) != 1:
@@ -80,11 +72,7 @@ def bos_id(tokenizer: Tokenizer, name: str) -> int:
 
 
 def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
-    """Return the printed form of every id, with BOS at id 0. Ids that the tokenizer does not have are printed as
-    "[id]".
-
-    Raises ValueError if the tokenizer is empty or has an id that the model does not have.
-    """
+    """Return the printed form of every id, with BOS at id 0."""
     names = {i: name for name, i in tokenizer.get_vocab().items()}
     if not names or max(names) >= d_vocab:
         raise ValueError(
@@ -104,14 +92,7 @@ def known_ids(tokenizer: Tokenizer, bos: int) -> list[int]:
 
 def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarray, "token"]:
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
-    document.
-
-    ``bos`` is the id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if BOS is an ordinary token (not
-    a special one) with an uncommon name, and if the tokenizer knows a smaller share than ``WARNED`` of the characters
-    or of the tokens in a sample of the text. Raises ValueError if it knows a smaller share than ``LEAST_KNOWN`` of the
-    characters, if the text is blank, if BOS is an ordinary token that occurs in the text, or if the tokenizer cannot
-    encode the text. Other errors as in ``text_documents``.
-    """
+    document."""
     try:
         documents = list(text_documents([pattern], ""))
     except (ValueError, FileNotFoundError) as error:
@@ -157,8 +138,7 @@ def _sample(text: str) -> str:
 
 
 def _encoded(encode: Callable[..., Any], text: str | Sequence[str]) -> Any:
-    """Return the encoding of ``text`` by ``encode``, a method of the tokenizer, without special tokens. Raises
-    ValueError if it fails."""
+    """Return the encoding of ``text`` by ``encode``, a method of the tokenizer, without special tokens."""
     try:
         return encode(text, add_special_tokens=False)
     except Exception as error:  # the library raises bare Exception
@@ -188,12 +168,7 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 
 
 def _printed(tokenizer: Tokenizer, names: dict[int, str]) -> dict[int, str]:
-    """Return the printed form of each token of ``names`` (name by id), as ``printable``.
-
-    Added tokens are literal text. The names of a byte-level tokenizer have a letter for each byte. In other names, ▁
-    (or another sign of a Metaspace step) is a space, and <0x0A> is a byte where the model falls back to bytes. A byte
-    whose printed form another token has is printed as its name.
-    """
+    """Return the printed form of each token of ``names`` (name by id), as ``printable``."""
     about = json.loads(tokenizer.to_str())
     steps = [step for part in ("normalizer", "pre_tokenizer") for step in _steps(about[part])]
     byte_level = any(step["type"] == "ByteLevel" for step in steps)

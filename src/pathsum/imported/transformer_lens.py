@@ -23,11 +23,7 @@ from pathsum.imported.refusals import NORMS, n_layers_of, refuse
 
 
 def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> TransformerLensModel:
-    """Return the model of a state dict and its configuration, folded in float64.
-
-    Raises ValueError with a list of what cannot be represented (``refuse``), or if a stored table of rotary positions
-    does not follow from the configuration.
-    """
+    """Return the model of a state dict and its configuration, folded in float64."""
     refuse(state, config)
     stored, state = state, {name: t.double() for name, t in state.items()}
     norm, n_ctx, n_layers = NORMS[config["normalization_type"]], config["n_ctx"], n_layers_of(state)
@@ -66,8 +62,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
 
 
 def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, Tensor]:
-    """Return the matrices of a layer, stacked by head, in the orientation of docs/framework.md §1.1. W_Q is multiplied
-    by ``scale``."""
+    """Return the matrices of a layer, stacked by head, in the orientation of docs/framework.md §1.1."""
     block = {f"W_{part}": state[f"blocks.{layer}.attn.W_{part}"].mT for part in "QKVO"}
     return block | {"W_Q": block["W_Q"] * scale}
 
@@ -81,11 +76,8 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
 
 
 def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Rotation:
-    """Return TransformerLens's table of rotary positions, computed in the precision of the weights, at least float32.
-
-    TransformerLens computes angles in that precision. In float32, angles at distant positions are off by 1e-4. Raises
-    ValueError if a table in ``state`` differs.
-    """
+    """Return TransformerLens's table of rotary positions, computed in the precision of the weights, at least
+    float32."""
     dtype = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
     wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
     adjacent = bool(config.get("rotary_adjacent_pairs", False))

@@ -47,8 +47,7 @@ class Run:
     """
 
     def __init__(self, model: AttentionOnly, tokens: Int[Tensor, "batch pos"]) -> None:
-        """Run ``model`` on ``tokens``. Costs one trace. ValueError for a model that is not a ``Transformer`` (weights
-        of TransformerLens), and if windows are longer than n_ctx."""
+        """Run ``model`` on ``tokens``."""
         if not isinstance(model, Transformer):
             raise ValueError(f"Run: expected a model of this project, got a {type(model).__name__}")
         self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
@@ -327,11 +326,7 @@ class Run:
         return self._rescaled(-1, x) if self.frozen else self.model.normalise(x)[0], tuple(patterns)
 
     def _chunks(self, at: slice) -> Iterator[tuple[slice, Float[Tensor, "n vocab"]]]:
-        """Yield the logits at positions ``at`` of all windows, ``CHUNK`` at a time, so that they stay in the cache.
-
-        If the only change is one head of the last layer with ``mixed``, they are the logits without intervention,
-        rescaled to the new norm scale, plus W_U W_O times the scaled change of ``mixed``.
-        """
+        """Yield the logits at positions ``at`` of all windows, ``CHUNK`` at a time, so that they stay in the cache."""
         (place, new), *others = self.replaced.items() or [((-1, 0), None)]
         if others or new is None or new.mixed is None or place[0] != len(self.trace.outputs) - 1:
             for some, read in _split(self.read[:, at]):

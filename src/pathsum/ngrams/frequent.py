@@ -105,10 +105,7 @@ def _add_sources(
     kind: Int64[np.ndarray, "batch pos"],
 ) -> None:
     """Count places by kind: add to ``counts`` the distinct tokens before each place in its window, and to ``totals``
-    the number of places.
-
-    ``kind`` gives the kind of each position, or −1 if it is not a place. ``first`` marks the first occurrence of each
-    token in its window. ``counts`` and ``totals`` are changed in place."""
+    the number of places."""
     window, query = np.nonzero(kind >= 0)
     of = kind[window, query]
     totals += np.bincount(of, minlength=len(totals))

@@ -50,11 +50,7 @@ def payload(cell: Cell) -> dict[str, Any]:
 
 
 def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
-    """Pack the circuits by token of one model for explorer.js, one table after another.
-
-    A table lists, for each of its tokens, k found tokens, as numbers in ``words``, and their values, multiplied by
-    UNITS and rounded. New tokens are added to ``words``. All ``rows`` must have the tokens and the k of the first one,
-    which is not checked. IndexError if ``rows`` is empty."""
+    """Pack the circuits by token of one model for explorer.js, one table after another."""
     found, values = [], []
     for row in rows:
         found += words.all_of(row.found)

@@ -27,9 +27,7 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether the page (``model.js``) supports models with this ``config``.
-
-    It does if the position scheme is in POSITIONS, the norm is RMS norm or none, and keys are not smeared."""
+    """Return whether the page (``model.js``) supports models with this ``config``."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 
@@ -37,11 +35,7 @@ def runs_on_page(config: ModelConfig) -> bool:
 def export(
     models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
 ) -> dict[str, Any]:
-    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` with their names.
-
-    Each model must pass ``runs_on_page``, which is not checked. ``windows`` are held-out text. The first PASSAGES of
-    them become the passages. The mean values of the heads (``mean_values``) are means over all of them. Raises
-    ValueError as ``packed`` does."""
+    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` with their names."""
     inputs = windows[:, :-1]
     return {
         "tokenizer": packed_tokenizer(tokenizer),
@@ -72,10 +66,8 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
 
 
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
-    """Return, for each layer, the mean over windows of each head's A v (attention pattern times values), by position.
-
-    W_O maps this mean to the head's mean write, ``Run.mean_output`` (docs/framework.md §5.8). Costs one forward pass.
-    """
+    """Return, for each layer, the mean over windows of each head's A v (attention pattern times values), by
+    position."""
     x, means = model.embed(inputs), []
     for layer in range(len(model.layers)):
         heads = model.attention(layer)
@@ -87,9 +79,7 @@ def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Fl
 
 
 def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the printed tokens by id, the id of each byte, and the merges in order.
-
-    The merges are a flat list of ids, three for each merge: the two tokens and the merged token."""
+    """Return the printed tokens by id, the id of each byte, and the merges in order."""
     ids, bytes_of = tokenizer.get_vocab(), token_bytes(tokenizer)
     letters = {b: i for i, b in enumerate(bytes_of)}
     pairs = json.loads(tokenizer.to_str())["model"]["merges"]
@@ -102,9 +92,7 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 
 def packed(arrays: Iterable[Tensor]) -> str:
     """Return the numbers of ``arrays`` as one string: float16, all high bytes before all low bytes, compressed with
-    zlib and encoded in base64.
-
-    Raises ValueError if a number is not finite in float16."""
+    zlib and encoded in base64."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
     if not np.isfinite(numbers).all():
         raise ValueError("the lab's models have weights in float16: expected finite numbers up to 65504, got others")

@@ -54,10 +54,7 @@ def markdown(document: Document) -> str:
 
 
 def html(document: Document) -> str:
-    """Render ``document`` as one HTML file that contains its style, scripts and figures.
-
-    Its content security policy forbids network requests and other scripts. Figures are also files under figures/.
-    """
+    """Render ``document`` as one HTML file that contains its style, scripts and figures."""
     kinds = {type(block) for section in document.sections for block in section.blocks}
     optional = {Lab: LAB, HeadsAndEdges: HEADS, Watch: WATCH, Explorer: EXPLORER}
     names = (*SCRIPTS, *(name for kind, files in optional.items() if kind in kinds for name in files))
@@ -125,10 +122,7 @@ def _data_block(data: Mapping[str, Any]) -> Markup:
 
 
 def _data_uri(figure: Figure) -> Markup:
-    """Return a figure as a data URI of text, with coordinates rounded to a hundredth of a point.
-
-    It is two fifths smaller than in base64.
-    """
+    """Return a figure as a data URI of text, with coordinates rounded to a hundredth of a point."""
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
     text = re.sub(r"\s+", " ", text)
     for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
@@ -150,8 +144,7 @@ def _hundredths(coordinate: re.Match[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Spell out names in ``text`` and escape it, so that Markdown shows it unchanged. Runs of white space become one
-    space."""
+    """Spell out names in ``text`` and escape it, so that Markdown shows it unchanged."""
     return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(spelled(text).split()))
 
 

@@ -10,8 +10,7 @@ from pathsum.records.results import Cell
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
-    """List the labels of a head. The label for an offset of one or two tokens is left out, because these offsets have
-    labels of their own."""
+    """List the labels of a head."""
     names = [
         r.name if r.distance is None else f"attends {r.distance} back" if r.distance else "attends to itself"
         for r in cell.rows(LabelRow)

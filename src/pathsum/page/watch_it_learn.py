@@ -25,11 +25,7 @@ COARSE = bytes(round(share * LEVELS / 255) for share in range(256))  # attention
 
 
 def watched(results: Results) -> list[Cell]:
-    """Choose the models to watch, each of which costs a hundred kilobytes of the page.
-
-    The deepest model of ``in_detail`` comes first, then the other models with as many layers and heads, the shallower
-    models of ``in_detail``, and the shallower controls with smeared keys. Models without stored patterns are left
-    out."""
+    """Choose the models to watch, each of which costs a hundred kilobytes of the page."""
     detailed = in_detail(results)
     if not detailed:
         return []
@@ -67,10 +63,7 @@ def payload(cell: Cell) -> dict[str, Any]:
 
 
 def packed(rows: list[PatternRow]) -> str:
-    """Return the patterns, one byte per entry in units of 1/``LEVELS``, deflated and in base64.
-
-    They are ordered by passage, layer, head, entry and checkpoint. The value-weighted pattern counts as one more
-    checkpoint after the last. The history of an entry changes little, so it deflates better than a pattern does."""
+    """Return the patterns, one byte per entry in units of 1/``LEVELS``, deflated and in base64."""
     ordered = sorted(rows, key=lambda p: (p.passage, p.layer, p.head, p.weighted, p.tokens_seen))
     histories = [
         np.stack([np.frombuffer(p.attention.translate(COARSE), np.uint8) for p in group], axis=1).tobytes()

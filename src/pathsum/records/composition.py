@@ -52,12 +52,7 @@ class CompositionRow:
 
     @property
     def composes(self) -> bool:
-        """Return whether the edge composes by COMPOSITION_RULE.
-
-        The rule leaves out the direction of the mean write. A head with uniform attention writes almost the same vector
-        at every position. Later heads read this vector strongly, but its removal does not raise the loss. Keys alone
-        have a floor, because only unused K-edges were found often (docs/framework.md §4.5).
-        """
+        """Return whether the edge composes by COMPOSITION_RULE."""
         return (
             self.varying > self.chance
             and self.varying_q_value < FALSE_COMPOSITION

@@ -52,10 +52,7 @@ class ChangePointRow:
 
 def around_onset(log: Sequence[Evaluation]) -> tuple[int, int]:
     """Return the indices of the last evaluation before the phase change and of the first one after it, in the ``log``
-    of a model with an onset (docs/framework.md §6.5).
-
-    The first is the last evaluation with a best prefix-matching score below a tenth of the final value, or evaluation 0
-    if none is below. The second is the one from which on the score is at least nine tenths of the final value."""
+    of a model with an onset (docs/framework.md §6.5)."""
     scores = [max(s for layer in e.prefix_matching for s in layer) for e in log]
     before = max((i for i, s in enumerate(scores) if s < 0.1 * scores[-1]), default=0)
     return before, 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])

@@ -44,12 +44,7 @@ def record(
     stage: str = "extract",
     printed: bool = True,
 ) -> Callable[[type[R]], type[R]]:
-    """Return a decorator that declares a class as the row type of the record ``name``.
-
-    The decorator makes the class a frozen dataclass, unless it is a dataclass already. The arguments are the fields of
-    ``Origin``. By default the record is one table per model, written by extract. A second record of the same name
-    raises AssertionError.
-    """
+    """Return a decorator that declares a class as the row type of the record ``name``."""
 
     def declare(kind: type[R]) -> type[R]:
         assert name not in {origin.record for origin in _KINDS.values()}, f"two records are called {name}"

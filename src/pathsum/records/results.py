@@ -37,8 +37,7 @@ class Cell:
     tables: Mapping[str, list[Any]] = field(default_factory=dict)  # by name of the record
 
     def rows(self, kind: type[R]) -> list[R]:
-        """Return the rows of the record with row type ``kind``; an empty list if there are none. Raises KeyError for an
-        undeclared type."""
+        """Return the rows of the record with row type ``kind``; an empty list if there are none."""
         return self.tables.get(name_of(kind), [])
 
     def of_induction_head(self, kind: type[R]) -> list[R]:
@@ -102,8 +101,7 @@ class Results:
 
 
 def write_cell(folder: Path, cell: Cell, name: str = "") -> None:
-    """Write ``cell`` as summary.json, log.jsonl, one parquet file per table, and a manifest with ``name``. Equal
-    records give equal bytes. Raises ValueError for NaN or infinity in the summary or the log."""
+    """Write ``cell`` as summary.json, log.jsonl, one parquet file per table, and a manifest with ``name``."""
     write_json(folder / "summary.json", cell.summary)
     write_whole(folder / "log.jsonl", json_lines(cell.log))
     for table, kind in tables().items():
@@ -112,11 +110,7 @@ def write_cell(folder: Path, cell: Cell, name: str = "") -> None:
 
 
 def read_cell(folder: Path) -> Cell:
-    """Read the records of one model from ``folder``.
-
-    Raises FileNotFoundError if files of records are missing, and ValueError if the manifest is missing, or if a file
-    has changed or has other fields or columns than expected.
-    """
+    """Read the records of one model from ``folder``."""
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]
     if absent:

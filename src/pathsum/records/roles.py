@@ -24,8 +24,7 @@ class HeadRoles:
 
     @staticmethod
     def of(log: Sequence[Evaluation]) -> HeadRoles:
-        """Choose both heads at the last evaluation of ``log``. Both are None if the model has no heads or the log is
-        empty."""
+        """Choose both heads at the last evaluation of ``log``."""
         if not log:
             return HeadRoles(None, None)
         return HeadRoles(_best(log[-1].previous_token[:1]), _best(log[-1].prefix_matching))

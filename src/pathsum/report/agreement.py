@@ -194,8 +194,7 @@ def _copies(cell: Cell, place: Place) -> Evidence | None:
 
 
 def _labelled(cell: Cell, place: Place, label: str) -> Evidence | None:
-    """Return the evidence on a behavior label; None if it was not tested. Of several tests, the weakest counts
-    (``_margin``). For the label "offset", yes requires distance 0: the head attends to its own position."""
+    """Return the evidence on a behavior label; None if it was not tested."""
     found = [
         Evidence(r.labelled and r.distance in (None, 0), r.score, r.low, r.threshold)
         for r in cell.rows(LabelRow)

@@ -21,17 +21,13 @@ QUESTION = (
 
 
 def answer(results: Results, texts: Sequence[Row] = ()) -> tuple[str, ...]:
-    """Answer the question in one sentence, if all models agree (``_short``), and for zero, one and two layers. Then
-    state longer matches, on which text this holds, and whether training weighted repeats. ``texts`` are the rows of
-    corpora.csv."""
+    """Answer the question in one sentence, if all models agree (``_short``), and for zero, one and two layers."""
     layers = (_zero(results), _one(results), _two(results))
     return (*_short(results), *layers, *_surprise(results), _text(results, texts), *_led(results))
 
 
 def _short(results: Results) -> tuple[str, ...]:
-    """State in one sentence what each number of layers learns. Empty unless, as far as measured, all zero-layer models
-    reach the bigram model's loss, no one-layer model does induction, and all two-layer models have an onset.
-    Skip-trigrams are not tested."""
+    """State in one sentence what each number of layers learns."""
     zero, two = ([c.summary for c in results.with_layers(n)] for n in (0, 2))
     bigrams = [abs(s.bigram_excess_nats) <= TOLERANCE for s in zero if s.bigram_excess_nats is not None]
     none = [score <= NOT_FORMED for score in highest_matching(results.with_layers(1))]
@@ -138,9 +134,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
 
 
 def _led(results: Results) -> tuple[str, ...]:
-    """Describe each weight of repeats in the training loss: the weight, its tokens, and its models.
-
-    The models are not named if every model with layers had it."""
+    """Describe each weight of repeats in the training loss: the weight, its tokens, and its models."""
     cells = [c for c in results.cells.values() if c.summary.n_layers]
     kinds: dict[tuple[float, int], list[str]] = {}
     for summary in (c.summary for c in cells if c.summary.repeat_weight > 1):

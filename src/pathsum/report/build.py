@@ -39,12 +39,7 @@ def write_report(
     exported: Mapping[str, Any] | None = None,
     texts: Sequence[Row] = (),
 ) -> None:
-    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``.
-
-    ``figures`` are those of ``draw_all``. Files of an earlier report in figures/ and tables/ are removed. Equal records
-    give equal bytes. ``exported`` holds the models that the lab of the page runs; without it, there is no lab.
-    ``texts`` are the rows of corpora.csv.
-    """
+    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``."""
     document = story(results, claims, figures, registered, exported, texts)
     drawn: dict[str, bytes] = {}
     for name, figure in figures.items():
@@ -56,9 +51,7 @@ def write_report(
 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
-    """Return every table of the report with all rows, by file name without its suffix. In tables with a column
-    ``cell``, the grid's models come first, then the controls. ``cells`` and ``agreement`` have only the grid, and
-    ``controls`` only the controls."""
+    """Return every table of the report with all rows, by file name without its suffix."""
     models = [*results.cells.values(), *results.controls.values()]
     log = [
         (c.name, *(getattr(e, name) for name in LOGGED), best(e.prefix_matching), best(e.previous_token[:1]))

@@ -51,8 +51,7 @@ class Move:
 
 
 def check(found: Any, where: str) -> Metrics:
-    """Return ``found`` if it has the structure of reports/metrics.json. Otherwise raise ValueError, which names its
-    source (``where``) and up to five missing fields."""
+    """Return ``found`` if it has the structure of reports/metrics.json."""
     tables = found if isinstance(found, Mapping) else {}
     absent = [key for key in PROMISED if not isinstance(tables.get(key, {} if key in OPTIONAL else None), Mapping)]
     for key, fields in PROMISED.items():
@@ -88,8 +87,7 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
 
 
 def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Return the changed metrics of models in both files, sorted by change / spread, largest first (``_order``).
-    Relative differences up to ROUNDING are no changes."""
+    """Return the changed metrics of models in both files, sorted by change / spread, largest first (``_order``)."""
     before, after = _models(base), _models(now)
     found = []
     for cell in before.keys() & after.keys():

@@ -42,10 +42,7 @@ HEADINGS = {  # heading of each column of the first table
 
 
 def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
-    """Return the row of one corpus: its description, its models, and the verdict and median of each claim.
-
-    ``name`` is CORPUS or CORPUS@PROFILE.
-    """
+    """Return the row of one corpus: its description, its models, and the verdict and median of each claim."""
     summaries = [c.summary for c in results.cells.values()]
     two = [c.summary for c in results.with_layers(2)]
     counts = {v: sum(c.verdict == v for c in claims) for v in (REPRODUCED, PARTLY, NOT, ABSENT)}
@@ -78,8 +75,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def on_other_text(rows: Sequence[Row], corpus: str) -> str:
-    """State for each of ``rows`` but those of ``corpus`` in how many two-layer models induction has an onset. Empty
-    without such rows."""
+    """State for each of ``rows`` but those of ``corpus`` in how many two-layer models induction has an onset."""
     others = [r for r in rows if r["corpus"].partition("@")[0] != corpus]
     found = ", ".join(f"{r['onsets']} on {r['corpus']}" for r in others)
     return f"On other text, two-layer models with an onset of induction: {found} (corpora.md)." if others else ""
@@ -92,8 +88,7 @@ def _pieces(corpus: CorpusSummary) -> str:
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """Add ``rows`` (at least one) to corpora.csv and write corpora.md. Older rows of the same corpora are replaced, and
-    rows of other corpora are kept if they have the same claims."""
+    """Add ``rows`` (at least one) to corpora.csv and write corpora.md."""
     path = folder / FILE
     found = {r["corpus"]: r for r in (*read_rows(path), *rows) if list(r) == list(rows[0])}
     sorted_rows = [found[corpus] for corpus in sorted(found)]

@@ -51,11 +51,7 @@ OWN = (headline, mechanism_zero, mechanism_one, mechanism_two)  # figures of no 
 
 
 def draw_all(results: Results, share: int = 0, shares: int = 1) -> dict[str, Figure]:
-    """Draw every figure for which ``results`` has records, and return the figures by name.
-
-    With ``shares`` above 1, only every ``shares``-th figure is drawn, starting with number ``share`` (from 0), so that
-    several processes can divide the work.
-    """
+    """Draw every figure for which ``results`` has records, and return the figures by name."""
     draws = [*OWN, *(draw for theme in themes().values() for draw in theme.figures)]
     found = (draw(results) for draw in draws[share::shares])
     return {figure.name: figure for figure in found if figure is not None}
@@ -79,8 +75,7 @@ def story(
     exported: Mapping[str, Any] | None = None,
     texts: Sequence[corpora.Row] = (),
 ) -> Document:
-    """Compose the whole report, with a lab if there are ``exported`` models. A section says so if the models that it
-    needs are absent. ``texts`` are the rows of corpora.csv."""
+    """Compose the whole report, with a lab if there are ``exported`` models."""
     titles = {name: theme.title for name, theme in themes().items()}
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
     chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))

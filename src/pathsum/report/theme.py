@@ -65,8 +65,7 @@ def calibrated(results: Results) -> list[CalibrationRow]:
 
 
 def sources() -> dict[str, tuple[str, ...]]:
-    """Return the records that each figure or table shows, by its name. A figure or table that is not listed shows the
-    record of the same name."""
+    """Return the records that each figure or table shows, by its name."""
     return {name: records for theme in themes().values() for name, records in theme.sources.items()}
 
 

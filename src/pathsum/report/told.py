@@ -132,10 +132,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 def table(
     shown: pd.DataFrame, caption: str, digits: Mapping[str, int] = NONE, kinds: Mapping[str, Kind] = NONE, **more: Any
 ) -> Table:
-    """Return a table of the page from a frame of texts, numbers and entries; missing ones are dashes.
-
-    By column, ``digits`` gives decimals (2; whole numbers have none) and ``kinds`` what it holds ("text" for model and
-    head, otherwise "number"). ``more`` are further fields of the table."""
+    """Return a table of the page from a frame of texts, numbers and entries; missing ones are dashes."""
     kinds = {"model": "text", "head": "text", **kinds}
     rows = tuple(
         tuple(

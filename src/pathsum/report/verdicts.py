@@ -18,8 +18,7 @@ AFTER = "after the claims were frozen"
 
 
 def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], registered: Preregistration) -> ClaimCard:
-    """Return the verdict on ``claim`` and all that it rests on. ``sections`` maps names of themes to titles of
-    sections."""
+    """Return the verdict on ``claim`` and all that it rests on."""
     stated = registry.claims()[claim.id]
     passing, known = len(claim.values) - len(claim.short), results.cells | results.controls
     return ClaimCard(

@@ -86,13 +86,7 @@ def result(log: Sequence[Evaluation]) -> dict[str, float | int | None]:
 
 @contextmanager
 def mirror(config: TrackingConfig, about: Run, folder: Path) -> Iterator[Mirror]:
-    """Open the W&B run ``about`` during the block, and yield the ``Mirror`` that logs to it.
-
-    Local files are written to ``folder``/wandb. An earlier run with the same id is continued in mode ``online``, and
-    deleted at the end of an offline run, which repeats its evaluations. In mode ``off`` there is no run, and the mirror
-    does nothing. An exception in the block marks the run as failed. Raises ValueError if W&B cannot open the run, or if
-    WANDB_MODE is not one of MODES.
-    """
+    """Open the W&B run ``about`` during the block, and yield the ``Mirror`` that logs to it."""
     if config.mode == "off":
         yield Mirror(None)
         return
@@ -118,12 +112,7 @@ def mirror_tables(
     summary: Mapping[str, Any],
 ) -> None:
     """Call ``tables``, and log the pandas tables that it returns by name to a W&B run, as "tables/<name>", with
-    ``summary`` as the run's summary.
-
-    Nothing is done in mode ``off``, or if the run was logged before with the same tracking settings, the same summary
-    and the same ``files``, from which the tables are made. A file in ``folder``/wandb/mirrored records this. Raises
-    ValueError as ``mirror`` does.
-    """
+    ``summary`` as the run's summary."""
     if config.mode == "off":
         return
     digest = hashlib.sha256(repr((config, [os.environ.get(f"WANDB_{name}") for name in SETTINGS], summary)).encode())
@@ -142,8 +131,7 @@ def mirror_tables(
 
 @contextmanager
 def _log_without_tracebacks() -> Iterator[None]:
-    """During the block, drop log lines that cannot be written, without a traceback. W&B keeps a log of its own, which
-    may not fit on the disk. Writing results to a full disk still raises an error."""
+    """During the block, drop log lines that cannot be written, without a traceback."""
     before, logging.raiseExceptions = logging.raiseExceptions, False
     try:
         yield
@@ -209,9 +197,7 @@ class Mirror:
             self._since = None
 
     def step(self, cell: CellConfig, tokens: int, loss_nats: float, share: float) -> None:
-        """Take in one training step of ``cell``, after which ``tokens`` were seen. ``share`` is the learning rate as a
-        share of its peak. At POINTS points, log the mean loss since the last one, learning rates and tokens per
-        second. The time of evaluations does not count."""
+        """Take in one training step of ``cell``, after which ``tokens`` were seen."""
         if self._run is None:
             return
         now = time.monotonic()
@@ -261,7 +247,6 @@ class Mirror:
             self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
-        """Log the weights at ``path`` as the artifact ``name``. Do nothing in an offline run, which would
-        only copy the file."""
+        """Log the weights at ``path`` as the artifact ``name``."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")

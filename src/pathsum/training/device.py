@@ -16,12 +16,7 @@ _SIDE, _ROUNDS = 8192, 20  # side and number of the timed products; one takes 1.
 
 
 def choose(wanted: str) -> torch.device:
-    """Return the device for ``wanted``, the value of ``train.device``: "auto", "cpu" or "cuda".
-
-    "auto" is a GPU if there is one, and otherwise the CPU. Under torchrun, each process gets a GPU of its own. Apple's
-    GPU is never used, because it has no float64 and rounds differently. Raises ValueError if ``wanted`` is "cuda" and
-    there is no GPU.
-    """
+    """Return the device for ``wanted``, the value of ``train.device``: "auto", "cpu" or "cuda"."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             "train.device: expected a GPU (cuda), got none that torch can see; install a CUDA build of torch, or set "
@@ -32,22 +27,14 @@ def choose(wanted: str) -> torch.device:
 
 @lru_cache
 def product_dtype(kind: str) -> torch.dtype:
-    """Return the data type of matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
-
-    It is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX, unless torch is limited to AVX2 or less
-    (``ATEN_CPU_CAPABILITY=avx2``). Otherwise it is float32: bfloat16 would be emulated, which is 70 times slower
-    (measured on AVX2).
-    """
+    """Return the data type of matrix products in training, on a device of type ``kind`` ("cpu" or "cuda")."""
     hardware = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     limited = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
     return torch.bfloat16 if kind != "cpu" or (hardware and not limited) else torch.float32
 
 
 def describe(device: torch.device) -> Device:
-    """Return the description of ``device`` that is stored with a model. The peak rate of a GPU is measured.
-
-    The peak rate of a CPU is None: it varies with the load, so two runs on one machine would have different records.
-    """
+    """Return the description of ``device`` that is stored with a model."""
     if device.type == "cpu":
         products = str(product_dtype("cpu")).removeprefix("torch.")
         name = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}, {products} products"

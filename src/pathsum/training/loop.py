@@ -50,11 +50,7 @@ def total_steps(cell: CellConfig) -> int:
 
 
 def evaluation_steps(steps: int, train: TrainConfig) -> list[int]:
-    """Return the steps at which the model is evaluated, in ascending order.
-
-    These are step 0, log-spaced steps up to the first linearly spaced one, the linearly spaced steps, and the last
-    step.
-    """
+    """Return the steps at which the model is evaluated, in ascending order."""
     linear = np.linspace(0, steps, train.n_linear_evals + 1)[1:]
     early = np.geomspace(1, max(linear[0], 1), train.n_log_evals)
     points = {0, steps, *np.rint(early).astype(int).tolist(), *np.rint(linear).astype(int).tolist()}

@@ -59,18 +59,12 @@ class Muon(Optimizer):
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
-    """Return a view of shape (…, head, d_head, d_model). W_O is transposed, unless d_head = d_model. W_Q, W_K and W_V
-    are returned as they are."""
+    """Return a view of shape (…, head, d_head, d_model)."""
     return p if p.shape[-2] <= p.shape[-1] else p.mT
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
-    """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps.
-
-    Singular values of G above about 0.002 ‖G‖_F become about 0.7 to 1.2. Smaller ones may stay below 0.7. The quintic
-    polynomial has the coefficients of Muon, which were chosen for a steep slope at 0 and not for convergence to 1.
-    Products are in bf16 where the hardware supports it (``product_dtype``).
-    """
+    """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps."""
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
     wide = X.shape[-2] <= X.shape[-1]  # if not, X is transposed, so that X Xᵀ has the length of the shorter side
     X = X if wide else X.mT
@@ -82,11 +76,7 @@ def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 
 
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
-    """Return optimizers that together hold every parameter once. Each of their groups stores its peak rate as
-    ``peak_lr``.
-
-    On a GPU, the current rate is a tensor on that device, so that a recorded step (``replay``) reads its latest value.
-    """
+    """Return optimizers that together hold every parameter once."""
     attention: list[Tensor] = []
     positions: list[Tensor] = []
     later: list[Tensor] = []
@@ -124,10 +114,7 @@ def set_rate(optimizers: list[Optimizer], share: float) -> None:
 
 
 def rate(step: int, steps: int, config: TrainConfig) -> float:
-    """Return the learning rate at ``step`` (1 to ``steps``), as a share (0 to 1) of the peak learning rate.
-
-    The schedule is a linear warm-up, a plateau, and a linear decay that would reach 0 one step after the last.
-    """
+    """Return the learning rate at ``step`` (1 to ``steps``), as a share (0 to 1) of the peak learning rate."""
     up = step / config.warmup_steps if config.warmup_steps else 1.0
     decay = config.decay_share * steps
     down = (steps - step + 1) / decay if decay else 1.0

@@ -29,10 +29,7 @@ _DIGEST = 32  # bytes
 
 
 def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, stored: Mapping[str, str]) -> None:
-    """Write a state to ``run`` atomically, and keep the one before it. If a weight is not finite, write nothing.
-
-    ``stored`` maps the relative paths of the log and of the checkpoints to their sha256.
-    """
+    """Write a state to ``run`` atomically, and keep the one before it."""
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
         return
     tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
@@ -49,12 +46,7 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
 
 
 def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
-    """Restore the last valid state into ``model`` and ``opts``. Return its step and the hashes stored in it.
-
-    A state is valid if it is undamaged, belongs to this run, and fits the log and the checkpoints on disk. Without a
-    valid state, return step −1 and no hashes. States found invalid are renamed. Of several processes (``ranks``), the
-    main one must return before another calls this.
-    """
+    """Restore the last valid state into ``model`` and ``opts``."""
     for path in (run / STATE, run / PREVIOUS):
         if not path.exists():
             continue

@@ -24,14 +24,7 @@ def update(
 def advance(
     model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool, weights: Tensor | None = None
 ) -> Float[Tensor, ""]:
-    """Take one training step on ``batch``. Return the loss before the step, in nats per token.
-
-    The loss is a tensor, so the call does not wait for a GPU.
-
-    ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, each passes its share of the
-    windows, and the loss is the mean over all processes. With ``autocast``, matrix products are in bf16. ``weights``
-    of the targets, batch × n_ctx, multiply their losses; without them, all are 1.
-    """
+    """Take one training step on ``batch``."""
     if batch.device.type == "cpu":
         keep_freed(2**30)
     parameters = list(model.parameters())

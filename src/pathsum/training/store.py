@@ -42,8 +42,7 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def log_until(path: Path, step: int) -> bytes:
-    """Return the intact lines of a log up to the evaluation at ``step``. Empty if ``step`` is negative or there is no
-    log at ``path``."""
+    """Return the intact lines of a log up to the evaluation at ``step``."""
     kept = b""
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError):  # a line that is incomplete or damaged
@@ -58,8 +57,7 @@ def finished(run: Path) -> bool:
 
 
 def discard_damaged(run: Path) -> None:
-    """Delete the manifest, log and checkpoints of a run that has a manifest. Call this only if the run is not
-    ``finished``: a file has then changed since the manifest was written, or the manifest is that of another run."""
+    """Delete the manifest, log and checkpoints of a run that has a manifest."""
     if not (run / MANIFEST).exists():
         return
     print(f"{run}: {damage(run, run.name)}; this model is trained again", file=sys.stderr)

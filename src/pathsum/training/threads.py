@@ -16,19 +16,12 @@ _SHARES = 2  # the same for any number of cores, because it affects the rounding
 
 
 def halves(whole: Tensor) -> tuple[Tensor, ...]:
-    """Split ``whole`` into two parts along its first dimension on a CPU. On a GPU, or if this dimension is 1, return it
-    as the only part."""
+    """Split ``whole`` into two parts along its first dimension on a CPU."""
     return whole.chunk(_SHARES) if whole.device.type == "cpu" else (whole,)
 
 
 def in_threads(work: Callable[..., Result], parts: tuple[Tensor, ...], *more: tuple[Any, ...]) -> list[Result]:
-    """Apply ``work`` to each part, with the entry of each of ``more`` at its place, and return the results in order.
-    There must be at least one part.
-
-    On a CPU two parts are processed at a time, each with half of torch's threads. With a single thread, or on a GPU,
-    the parts are processed one after the other. Threads do not inherit ``torch.no_grad`` or ``torch.autocast``: set
-    them in ``work``.
-    """
+    """Apply ``work`` to each part, with the entry of each of ``more`` at its place, and return the results in order."""
     threads = torch.get_num_threads() // _SHARES if parts[0].device.type == "cpu" else 0
     return list((_workers(threads).map if threads and len(parts) > 1 else map)(work, parts, *more))
 

@@ -76,8 +76,7 @@ def log_p_on_gpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1
 
 @functools.cache
 def _fastest(d_vocab: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the hand-written kernel. If Triton is missing or cannot compile it, print why, and return the operations
-    of torch. Errors of the GPU itself are raised."""
+    """Return the hand-written kernel."""
     try:
         from pathsum.model.fast.loss_kernel import replace_by_gradient  # Triton comes with torch for CUDA on Linux
 

@@ -20,9 +20,7 @@ TITLE = "Learning: a phase change"
 
 
 def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult]) -> Section:
-    """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them.
-
-    What forms before them is left out unless its claim is reproduced. ``claims`` holds results by id of the claim."""
+    """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them."""
     more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE, dose_response.TITLE)
     text = (
         _onset(results, claims["phase_change_coincides"]),

@@ -206,9 +206,7 @@ def _agreed(items: Sequence[Judged]) -> str:
 
 
 def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
-    """Name the largest disagreement of two kinds of evidence, or "none". Of the edges (with one layer, the heads) on
-    which the kind ``yes`` answers yes and the kind ``no`` answers no, it is the one whose value for the kind ``yes``
-    exceeds its ``bar`` most."""
+    """Name the largest disagreement of two kinds of evidence, or "none"."""
     compared = [i for i in items if i.question in EDGES] or items
     found = [(e.value - e.bar, i) for i in compared if (e := i.of(yes)) and e.says and i.of(no) and not i.says(no)]
     if not found:

@@ -55,8 +55,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
-    """Add a note to ``section`` on each of its ``detectors`` whose calibration is not ``certain``. Detectors without
-    calibration get no note."""
+    """Add a note to ``section`` on each of its ``detectors`` whose calibration is not ``certain``."""
     found = {r.detector: r for r in results.calibration}
     doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
     return replace(section, paragraphs=(*section.paragraphs, *doubts))

@@ -68,8 +68,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def controls(results: Results) -> Figure | None:
-    """Draw the best prefix matching against tokens seen, for the controls and for the models of the grid with heads.
-    None without controls that have heads."""
+    """Draw the best prefix matching against tokens seen, for the controls and for the models of the grid with heads."""
     t = Frames({**results.cells, **results.controls})
     log = t.log.assign(tokens_millions=t.log["tokens_seen"] / 1e6, n_layers=t.log["cell"].map(t.cells["n_layers"]))
     columns = ["cell", "n_layers", "tokens_millions", "prefix_matching"]

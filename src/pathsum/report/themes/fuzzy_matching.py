@@ -94,8 +94,7 @@ def table(t: Frames, found: dict[str, Any]) -> Table:
 
 
 def fuzzy_matching(results: Results) -> Figure | None:
-    """Draw attention by kind of earlier token, and gains by kind of first copy: a dot per model. None without these
-    measurements."""
+    """Draw attention by kind of earlier token, and gains by kind of first copy: a dot per model."""
     t = Frames(results.cells)
     if not (found := facts(t)):
         return None

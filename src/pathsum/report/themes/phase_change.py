@@ -29,8 +29,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _two_loss_drops(results: Results) -> str:
-    """State the loss drop at the suite's positions in the window, and at the positions of ICL. Empty if all windows are
-    so long that the two are the same, or so short that the second is undefined."""
+    """State the loss drop at the suite's positions in the window, and at the positions of ICL."""
     if all(c.summary.n_ctx >= LONG_CONTEXT for c in results.cells.values()):
         return ""
     drops = []

@@ -77,10 +77,8 @@ def _copying(one: Sequence[Cell]) -> Ours:
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
-    """Return rows (quantity, the papers' value, ours) with the loss drop at ICL's positions, for models with an onset.
-
-    If their windows are short, a last row gives the loss drop at the suite's own positions, which the papers do not
-    use. If there is nothing to compare, there is no last row, and the other rows say why."""
+    """Return rows (quantity, the papers' value, ours) with the loss drop at ICL's positions, for models with an
+    onset."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
     ends = [(icl_loss_drop_before_onset(c), c.summary.icl_loss_drop_nats) for c in changed]
     known = [(first, last) for first, last in ends if first is not None and last is not None]

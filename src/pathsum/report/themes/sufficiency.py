@@ -26,8 +26,7 @@ ASKED = (Kept.CIRCUIT, Kept.KEY, Kept.KEYS, Kept.PREFERENCE, Kept.MINIMAL)  # th
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return the rows of two-layer models with an induction head, and the shares of prefix matching by what is kept.
-    Empty without such models."""
+    """Return the rows of two-layer models with an induction head, and the shares of prefix matching by what is kept."""
     rows = t.sufficiency[t.sufficiency["n_layers"] == 2]
     rows = rows if rows.empty else rows[rows["cell"].map(t.log.groupby("cell")["matching"].last()) >= MATCHES]
     if rows.empty:

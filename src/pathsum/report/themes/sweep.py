@@ -90,8 +90,7 @@ def _correlations(s: CellSummary) -> str:
 
 def sweep(results: Results) -> Figure | None:
     """Draw onset, loss drop and prefix matching against heads per layer, with a point per seed, and the share of each
-    model's heads with each label. Models with heads are shown only if they have the most common d_head. None if no
-    model has heads."""
+    model's heads with each label."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None
@@ -160,8 +159,7 @@ def _measured(cell: Cell) -> dict[str, object]:
 
 
 def _roles(cell: Cell) -> dict[str, object]:
-    """Return the share of a model's heads with each label of ROLES, and with none of them (NAMELESS). NaN if the model
-    has no rows of the record ``labels``."""
+    """Return the share of a model's heads with each label of ROLES, and with none of them (NAMELESS)."""
     if not cell.rows(LabelRow):
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
     labeled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]

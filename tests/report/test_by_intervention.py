@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pathsum.claims.causal import CLAIMS, edge_label
+from pathsum.claims.causal import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.page.document import Table
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
@@ -40,7 +40,7 @@ def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval()
     assert [row[1][-3:] for row in edges] == ["(K)", "(Q)", "(V)"]
     ablated = [a for a in CELL.rows(AblationRow) if a.target == "edge" and a.method == "resample"]
     strongest = max(ablated, key=lambda a: a.second_copy_nats)
-    assert edges[0][1] == edge_label(strongest) == "L0H0 → L1H0 (K)"
+    assert edges[0][1] == "L0H0 → L1H0 (K)"
     assert edges[0][4].startswith(f"{strongest.second_copy_nats:.2f} [{strongest.second_copy_low:.2f}, ")
     assert [row[1] for row in terms] == ["direct path", "single heads", "virtual heads"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathsum.claims import samples
 from pathsum.claims.chance import always
-from pathsum.claims.formatting import head_label, interval
+from pathsum.claims.formatting import interval
 from pathsum.claims.judging import Claim, Finding, each, within
-from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.results import Cell
 
 
@@ -30,12 +30,6 @@ def least_contrast(cell: Cell) -> EdgeContrastRow | None:
     """Return the contrast with the smallest difference under resample ablation. None if there is no contrast."""
     rows = [c for c in cell.rows(EdgeContrastRow) if c.method == "resample"]
     return min(rows, key=lambda c: c.difference_nats, default=None)
-
-
-def edge_label(edge: AblationRow) -> str:
-    """Format an edge as "early head → late head (kind)", where the kind is Q, K or V."""
-    early = head_label(edge.early_layer or 0, edge.early_head or 0)
-    return f"{early} → {head_label(edge.layer, edge.head)} ({edge.kind})"
 
 
 CLAIMS: tuple[Claim, ...] = (

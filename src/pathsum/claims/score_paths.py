@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pathsum.claims.formatting import head_label
 from pathsum.records.results import Cell
 from pathsum.records.score_paths import ScorePathRow
 
@@ -29,14 +28,6 @@ def of_induction_head(cell: Cell) -> list[ScorePathRow]:
 def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambda _: True) -> float:
     """Sum the preference (docs/framework.md §2.4) over the pairs that ``keep`` accepts, in nats."""
     return math.fsum(r.preference_nats for r in rows if keep(r))
-
-
-def through_keys(cell: Cell) -> float:
-    """Sum the induction head's preference (docs/framework.md §2.4), in nats, over the pairs of paths whose key path is
-    the previous-token head alone. 0 if there are no such pairs."""
-    previous = cell.previous_token_head()
-    name = "" if previous is None else head_label(previous.layer, previous.head)
-    return total(of_induction_head(cell), lambda r: r.key == name)
 
 
 def share_of(cell: Cell, name: str) -> float | None:

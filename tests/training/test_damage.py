@@ -17,7 +17,7 @@ import pathsum.training.loop as loop
 from pathsum.config import CellConfig
 from pathsum.core.manifest import MANIFEST, damage
 from pathsum.training.state import PREVIOUS, STATE
-from pathsum.training.store import adopt, finished
+from pathsum.training.store import finished
 from tests.training.small import CELL, RUN, run, trained
 
 FIRST, LAST = "checkpoints/00000000.safetensors", "checkpoints/00000024.safetensors"
@@ -127,7 +127,7 @@ def test_an_edited_manifest_is_damaged(tmp_path: Path, edit: Callable[[dict[str,
 
 
 @pytest.mark.parametrize(("name", "harm"), [(FIRST, flip), ("log.jsonl", halve), (MANIFEST, empty)])
-def test_a_damaged_finished_run_is_trained_again_and_not_adopted(
+def test_a_damaged_finished_run_is_trained_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, harm: Callable[[Path], None]
 ) -> None:
     trained(tmp_path / "whole" / RUN)
@@ -139,22 +139,16 @@ def test_a_damaged_finished_run_is_trained_again_and_not_adopted(
     assert "this model is trained again" in said
 
 
-@pytest.mark.parametrize(("name", "harm"), [(FIRST, flip), (FIRST, Path.unlink), (LAST, fill)])
-def test_a_checkpoint_that_is_damaged_while_training_runs_is_not_adopted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, harm: Callable[[Path], None]
+def test_a_checkpoint_that_is_damaged_while_training_runs_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained(tmp_path / "whole" / RUN)
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "drop_states", lambda folder: harm(folder / name))
+        patch.setattr(loop, "drop_states", lambda folder: flip(folder / FIRST))
         run(tmp_path / RUN)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "earlier").touch()
-    with pytest.raises(ValueError, match=name):
-        adopt(tmp_path / RUN, tmp_path / "model")
-    assert (tmp_path / "model" / "earlier").exists()
+    assert not finished(tmp_path / RUN)
     run(tmp_path / RUN)
-    adopt(tmp_path / RUN, tmp_path / "model")
-    assert contents(tmp_path / "model") == contents(tmp_path / "whole" / RUN)
+    assert contents(tmp_path / RUN) == contents(tmp_path / "whole" / RUN)
 
 
 def test_a_log_that_is_damaged_while_training_runs_does_not_count(

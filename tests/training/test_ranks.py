@@ -23,6 +23,7 @@ from pathsum.core.storage import read_json, read_lines, write_json
 from pathsum.data.tokens import TokenHeader
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.training import ranks
+from pipelines import grid
 from pipelines.paths import ROOT, params
 from pipelines.train import run as train_by_hydra
 from pipelines.train_cell import run_cell

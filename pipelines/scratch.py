@@ -1,7 +1,6 @@
 """Copy the working tree to a folder, to run it there on its own: python -m pipelines.scratch FOLDER [PROFILE]
 
-Files that git ignores are not copied. Neither are dvc.lock and reports/ (but for what the report reads), so that the
-folder keeps its own.
+Files that git ignores are not copied. Neither are dvc.lock and reports/, except what the report reads.
 """
 
 from __future__ import annotations
@@ -21,8 +20,12 @@ MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
 def copy_tree(folder: Path) -> None:
-    """Copy the current working tree to ``folder``."""
-    _require_own(folder)
+    """Copy the current working tree to ``folder``, which is new, empty or an earlier copy."""
+    if folder.is_file():
+        raise ValueError(f"{folder}: expected a folder, got a file; give another folder")
+    others = folder.is_dir() and any(path.name != ".git" for path in folder.iterdir())
+    if os.path.realpath(folder) == os.path.realpath(".") or (others and not (folder / MARK).exists()):
+        raise ValueError(f"{folder.absolute()}: expected a new or empty folder or an earlier copy, got other files")
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,34 +48,18 @@ def choose_profile(folder: Path, name: str) -> None:
     path = folder / "conf" / "config.yaml"
     text, found = re.subn(r"(?m)^( *)-[^#\n]*\bprofile\b.*$", rf"\1- profile: {name}", path.read_text(encoding="utf-8"))
     if found != 1:
-        raise ValueError(
-            f"conf/config.yaml: expected one line `- profile: NAME` in `defaults`, got {found}; correct it"
-        )
+        raise ValueError(f"conf/config.yaml: expected one line `- profile: NAME` in `defaults`, got {found}")
     path.write_text(text, encoding="utf-8")
 
 
-def _require_own(folder: Path) -> None:
-    """Raise ValueError unless ``folder`` is new, empty or an earlier copy."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: expected a folder, got a file; give another folder")
-    others = folder.is_dir() and any(path.name != ".git" for path in folder.iterdir())
-    if os.path.realpath(folder) == os.path.realpath(".") or (others and not (folder / MARK).exists()):
-        raise ValueError(
-            f"{folder.absolute()}: expected a new or empty folder or an earlier copy, got a folder with other files, "
-            "whose conf/, pipelines/ and src/ the copy would replace; give another folder"
-        )
-
-
 def _git(*arguments: str) -> str:
-    """Return what git prints. Raises ValueError if there is no git, or if it fails."""
     try:
-        return subprocess.run(
-            ["git", *arguments], capture_output=True, text=True, errors="surrogateescape", check=True
-        ).stdout
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, errors="surrogateescape")
     except FileNotFoundError as error:
-        raise ValueError("expected git, which lists the files of the project, found none; install git") from error
-    except subprocess.CalledProcessError as error:
-        raise ValueError(f"expected a git repository in {Path.cwd()}; git says: {error.stderr.strip()}") from error
+        raise ValueError("expected git, which lists the files of the project, found none") from error
+    if done.returncode:
+        raise ValueError(f"expected a git repository in {Path.cwd()}, got: {done.stderr.strip()}")
+    return done.stdout
 
 
 if __name__ == "__main__":

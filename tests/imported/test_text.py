@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import BPE, Model, Unigram, WordLevel, WordPiece
@@ -14,7 +16,6 @@ from tokenizers.trainers import BpeTrainer
 from pathsum.config import TokenizerConfig
 from pathsum.corpora.hub import local_or_hub
 from pathsum.data.tokenizer import train_tokenizer, vocabulary
-from pathsum.extraction.atlas import same_words
 from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
 
 TEXT = "the café and the tea, the cup and the spoon\n" * 7
@@ -94,22 +95,6 @@ def test_a_normalizer_may_be_what_makes_bytes() -> None:
     assert words(tokenizer, 1, 0) == ["č"]
 
 
-def test_words_that_differ_in_case_are_one_word_whatever_their_letters() -> None:
-    czech = Tokenizer(WordLevel({name: i for i, name in enumerate(["<s>", "čas", "Čas", "být", "čass"])}))
-    assert same_words(words(czech, 5, 0)).tolist() == [0, 1, 1, 2, 3]
-    bytes_of_letters = Tokenizer(BPE({"<s>": 0, "Ä": 1, "ä": 2, "Äį": 3, "ÄĮ": 4}, []))
-    bytes_of_letters.pre_tokenizer = ByteLevel()
-    assert same_words(words(bytes_of_letters, 5, 0)).tolist() == [0, 1, 2, 3, 3]  # two bytes, then č and Č
-
-
-def test_a_tokenizer_that_lacks_its_own_unknown_token_is_refused(tmp_path: Path) -> None:
-    tokenizer = Tokenizer(WordLevel({"<s>": 0, "a": 1}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = Whitespace()
-    (tmp_path / "a.txt").write_text("a b")
-    with pytest.raises(ValueError, match="TEXT: expected text that the tokenizer can encode, got: WordLevel error"):
-        encode_text(str(tmp_path / "a.txt"), tokenizer, 0)
-
-
 def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "a": 2, "▁b": 3}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = Whitespace()
@@ -124,52 +109,38 @@ def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: P
     assert words(again, 4, 1) == ["<s>", "<unk>", "a", "␣b"]
 
 
-def test_what_does_not_fit_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     tokenizer = byte_level("<start>")
-    with pytest.raises(ValueError, match="to begin sequences with, got none; give the model's own: BOS="):
+    with pytest.raises(ValueError, match=r"BOS: expected one token of .* in TOKENIZER, got none; give BOS='<name>'"):
         bos_id(tokenizer, "")
     assert tokenizer.id_to_token(bos_id(tokenizer, "<start>")) == "<start>"
-    with pytest.raises(ValueError, match="expected a tokenizer with the token '<s>'"):
-        bos_id(tokenizer, "<s>")
     tokenizer.add_special_tokens(["<s>", "<bos>"])
     with pytest.raises(ValueError, match="got <bos> and <s>"):
         bos_id(tokenizer, "")
-    with pytest.raises(ValueError, match="at most d_vocab = 100 ids, as the model has"):
+    with pytest.raises(ValueError, match="TOKENIZER: expected at most the 100 ids of the model, got 279"):
         words(tokenizer, 100, 0)
-    with pytest.raises(FileNotFoundError, match="expected a tokenizer's JSON file, found none; check TOKENIZER"):
-        read_tokenizer(tmp_path / "none.json")
     (tmp_path / "odd.json").write_text(json.dumps({"model": 3}))
-    with pytest.raises(ValueError, match="expected a JSON file of the tokenizers library, got something else"):
-        read_tokenizer(tmp_path / "odd.json")
-    with pytest.raises(
-        FileNotFoundError, match=r"TEXT: expected UTF-8 text files, got:\n  - .*none.txt: does not exist"
-    ):
+    for name in ("none.json", "odd.json"):
+        with pytest.raises(ValueError, match=f"TOKENIZER: expected a JSON file of the tokenizers .* got .*{name}"):
+            read_tokenizer(tmp_path / name)
+    lacking = Tokenizer(WordLevel({"<s>": 0, "a": 1}, unk_token="<unk>"))
+    (tmp_path / "a.txt").write_text("a b")
+    with pytest.raises(ValueError, match="TEXT: expected text that the tokenizer can encode, got: WordLevel error"):
+        encode_text(str(tmp_path / "a.txt"), lacking, 0)
+    with pytest.raises(ValueError, match=r"TEXT: expected UTF-8 text files, got:\n  - .*none.txt: names no file"):
         encode_text(str(tmp_path / "none.txt"), tokenizer, 0)
 
 
-def test_text_that_is_blank_or_mostly_unknown_is_refused(tmp_path: Path) -> None:
+def test_text_that_is_mostly_unknown_is_refused(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"<s>": 0, "<unk>": 1, "a": 2}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = WhitespaceSplit()
-    text = tmp_path / "x.txt"
-    for content, known in {"a b": None, "a b c": "33%", "b c d\n": "0%"}.items():
-        text.write_text(content)
-        if known is None:
-            with pytest.warns(UserWarning, match="the tokenizer knows 50% of the characters of TEXT"):
-                assert encode_text(str(text), tokenizer, 0).tolist() == [0, 2, 1]
-            continue
-        with pytest.raises(
-            ValueError, match=f"TOKENIZER: expected tokens for at least 50% .* of TEXT, got {known}; give"
-        ):
-            encode_text(str(text), tokenizer, 0)
+    (tmp_path / "x.txt").write_text("a b")
+    with pytest.warns(UserWarning, match="the tokenizer knows 50% of the characters of TEXT"):
+        assert encode_text(str(tmp_path), tokenizer, 0).tolist() == [0, 2, 1]
     (tmp_path / "a.txt").write_text("a " * 100)
-    text.write_text("b " * 100_000)  # all unknown, in a later document
-    with pytest.raises(ValueError, match="of TEXT, got 0%; give"):
+    (tmp_path / "x.txt").write_text("b " * 100_000)  # all unknown, in a later document
+    with pytest.raises(ValueError, match="TOKENIZER: expected tokens for half of the characters of TEXT, got 0%"):
         encode_text(str(tmp_path), tokenizer, 0)
-    for content in (" \n", "<s><s>"):
-        text.write_text(content)
-        special = byte_level("<s>") if content.strip() else tokenizer
-        with pytest.raises(ValueError, match="TEXT: expected text, got .*x.txt', which holds none"):
-            encode_text(str(text), special, bos_id(special, "<s>"))
 
 
 @pytest.mark.parametrize(
@@ -190,18 +161,10 @@ def test_the_unknown_token_is_found_in_every_kind_of_model(
     tokenizer.pre_tokenizer = steps
     tokenizer.add_special_tokens(["<s>"])
     (tmp_path / "x.txt").write_text(content)
-    with pytest.raises(ValueError, match="of the characters of TEXT, got 0%; give"):
+    with pytest.raises(ValueError, match="of the characters of TEXT, got 0%"):
         encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, ""))
     (tmp_path / "x.txt").write_text("a a")
     assert len(encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, ""))) > 2
-
-
-def test_many_unknown_tokens_among_long_known_words_are_told(tmp_path: Path) -> None:
-    tokenizer = Tokenizer(WordLevel({"<unk>": 0, "a" * 40: 1, "<s>": 2}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = Whitespace()
-    (tmp_path / "x.txt").write_text(f"{'a' * 40} b " * 20)
-    with pytest.warns(UserWarning, match="98% of the characters of TEXT; 50% of its tokens are the unknown token"):
-        encode_text(str(tmp_path), tokenizer, 2)
 
 
 def test_the_ids_of_a_tokenizer_are_those_it_has() -> None:
@@ -211,7 +174,7 @@ def test_the_ids_of_a_tokenizer_are_those_it_has() -> None:
     assert known_ids(Tokenizer(WordLevel({"a": 0, "<s>": 5, "b": 7})), 5) == [0, 5, 7]
 
 
-def test_an_ordinary_token_as_bos_is_told_and_refused_if_the_text_has_it(tmp_path: Path) -> None:
+def test_an_ordinary_token_as_bos_is_refused_if_the_text_has_it(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"the": 0, "cup": 1, "tea": 2}))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     tokenizer.add_special_tokens(["<s>"])
@@ -221,28 +184,15 @@ def test_an_ordinary_token_as_bos_is_told_and_refused_if_the_text_has_it(tmp_pat
         return int((encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos)) == 0).sum())
 
     assert places("<s>") == 2  # a special token also separates documents
-    with pytest.warns(UserWarning, match="BOS 'tea' is an ordinary token of the tokenizer"):
-        assert places("tea") == 1
-    with pytest.raises(ValueError, match="got 'the', an ordinary token that occurs in TEXT; give"):
+    assert places("tea") == 1
+    with pytest.raises(ValueError, match="BOS: expected a token that does not occur in TEXT, got 'the'"):
         places("the")
 
 
 def test_the_dropout_of_a_tokenizer_is_switched_off(tmp_path: Path) -> None:
     Tokenizer(BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")], dropout=0.5)).save(str(tmp_path / "tokenizer.json"))
-    with pytest.warns(UserWarning, match=r"the dropout of tokenizer.json, which makes tokens random, is switched off"):
-        tokenizer = read_tokenizer(tmp_path / "tokenizer.json")
+    tokenizer = read_tokenizer(tmp_path / "tokenizer.json")
     assert tokenizer.encode("ab" * 50).ids == [2] * 50
-
-
-def test_two_tokens_with_one_id_are_refused(tmp_path: Path) -> None:
-    Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2})).save(str(tmp_path / "tokenizer.json"))
-    content = json.loads((tmp_path / "tokenizer.json").read_text())
-    content["model"]["vocab"]["c"] = 1
-    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(
-        ValueError, match=r"tokenizer.json: expected another id for each token, got 1 for b and c; give"
-    ):
-        read_tokenizer(tmp_path / "tokenizer.json")
 
 
 def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(
@@ -252,18 +202,16 @@ def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(
     assert local_or_hub(str(tmp_path / "there"), "x") == tmp_path / "there"
     for named in ("model.safetensors", "folder/model.safetensors", "./a/b", "../name", "a/b/c", "one"):
         assert local_or_hub(named, "x") == Path(named)
-    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
-    with pytest.raises(ModuleNotFoundError, match="owner/name: a hub id needs the package `huggingface_hub`"):
-        local_or_hub("owner/name", "model.safetensors")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(
+        ValueError, match="owner/name-1.5: expected a local file, or a hub repository with x, got import"
+    ):
+        local_or_hub("owner/name-1.5", "x")
 
 
-@pytest.mark.parametrize(("unreachable", "why"), [(OSError("no network"), "no network"), (None, "no entry")])
-def test_a_hub_that_does_not_answer_is_said_so(
-    monkeypatch: pytest.MonkeyPatch, unreachable: OSError | None, why: str
-) -> None:
+@pytest.mark.parametrize("unreachable", [OSError("no network"), None])
+def test_a_hub_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch, unreachable: OSError | None) -> None:
     """Without an answer, only files of an earlier download are looked for: the library would try for 25 s."""
-    import huggingface_hub
-
     asked = []
 
     def download(*_: object, local_files_only: bool, **__: object) -> str:
@@ -272,14 +220,12 @@ def test_a_hub_that_does_not_answer_is_said_so(
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     monkeypatch.setattr("pathsum.corpora.hub.connection_error", lambda: unreachable)
-    with pytest.raises(ConnectionError, match=rf"no such local file, and the hub gave no answer \({why}\); check"):
+    with pytest.raises(ValueError, match="hub repository with model.safetensors, got no entry"):
         local_or_hub("owner/name", "model.safetensors")
     assert asked == [unreachable is not None]
 
 
 def test_a_file_downloaded_before_needs_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import huggingface_hub
-
     stored = tmp_path / "models--owner--name" / "snapshots" / "0123abc"
     stored.mkdir(parents=True)
     (stored / "config.json").write_text("{}")

@@ -39,7 +39,7 @@ def test_a_failing_model_stops_neither_the_others_nor_the_report(
     assert metrics["cells"]["L2H2S0"]["tokens_seen"] == TOKENS
     assert list(metrics["cells"]) == [name for name in CELLS if name != "L1H2S0"]
     first_screen = (workspace / "reports" / "README.md").read_text().split("![")[0]
-    assert "1 declared model left no records and is not in this report: 1 layer · 2 heads · seed 0." in first_screen
+    assert "Not in this report, without records: 1 layer · 2 heads · seed 0." in first_screen
 
 
 def test_a_stale_params_file_stops_the_graph_before_any_work(

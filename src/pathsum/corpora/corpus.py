@@ -45,21 +45,7 @@ def load_corpus(values: Any) -> Corpus:
 
 def documents(config: Corpus) -> Iterator[str]:
     """Yield the documents of a corpus in a fixed order, at most ``max_documents``."""
-    source = sources()[config.source].documents(config)
-    return _whole_characters(islice(source, config.max_documents), config.name)
-
-
-def _whole_characters(source: Iterator[str], name: str) -> Iterator[str]:
-    """Yield the documents. Raises ValueError for a lone surrogate (half a character), which UTF-8 cannot encode."""
-    for number, document in enumerate(source):
-        try:
-            document.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"corpus {name}: expected text, got the lone surrogate {document[error.start]!r} at character "
-                f"{error.start} of document {number}; remove it from the source"
-            ) from error
-        yield document
+    return islice(sources()[config.source].documents(config), config.max_documents)
 
 
 def split(document: str, validation_share: float) -> Part:

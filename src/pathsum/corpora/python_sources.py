@@ -35,58 +35,35 @@ class PythonCorpus(Corpus):
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution."""
-    absent = [name for name in distributions if not _installed(name)]
-    if absent:
-        raise FileNotFoundError(
-            f"corpus.distributions: expected installed distributions, got none named {', '.join(absent)}; "
-            f"run `pip install {' '.join(absent)}`, or take them out of corpus.distributions"
-        )
-    files = [file for name in distributions for file in _recorded_sources(name)]
-    complaints = [complaint for path, sha256, who in files if (complaint := _differs(path, sha256, who))]
-    if complaints:
-        raise ValueError("\n".join(["The Python corpus differs from what was installed:", *complaints]))
+    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution.
+
+    Raises ValueError if a distribution is not installed, or if a file differs from the RECORD of its wheel.
+    """
     seen: set[bytes] = set()
-    for path, _, _ in files:
-        data = path.read_bytes()
+    for file, who in [found for name in distributions for found in _recorded_sources(name)]:
+        path = Path(str(file.locate()))
+        data = path.read_bytes() if path.is_file() else b""
         key = hashlib.sha256(data).digest()
+        got, expected = base64.urlsafe_b64encode(key).rstrip(b"=").decode(), file.hash.value if file.hash else "none"
+        if got != expected:
+            raise ValueError(f"{path}: expected sha256 {expected}, got {got}; `pip install --force-reinstall {who}`")
         if data.strip() and key not in seen:
             seen.add(key)
-            yield data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+            try:
+                yield data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+            except (SyntaxError, UnicodeDecodeError) as error:
+                raise ValueError(f"{path}: expected text in its encoding, got {error}; leave out {who}") from error
 
 
 SOURCE = Source(PythonCorpus, lambda config: python_documents(config.distributions))
 
 
-def _installed(name: str) -> bool:
+def _recorded_sources(name: str) -> list[tuple[metadata.PackagePath, str]]:
+    """Return each ``.py`` file of a distribution, and ``name==version``."""
     try:
-        metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
-    """Return (path, sha256, ``name==version``) of each ``.py`` file of a distribution."""
-    distribution = metadata.distribution(name)
+        distribution = metadata.distribution(name)
+    except metadata.PackageNotFoundError as error:
+        raise ValueError(f"corpus.distributions: expected installed ones, got {name}; `pip install {name}`") from error
     who = f"{distribution.metadata['Name']}=={distribution.version}"
-    if distribution.files is None:
-        raise ValueError(f"{who} has no RECORD of its files; run `pip install --force-reinstall {who}`")
-    sources = sorted((f for f in distribution.files if f.suffix == ".py" and ".." not in f.parts), key=str)
-    return [(Path(str(f.locate())), f.hash.value if f.hash and f.hash.mode == "sha256" else "", who) for f in sources]
-
-
-def _differs(path: Path, sha256: str, who: str) -> str:
-    """Return what is wrong with an installed file, or "" if nothing is."""
-    advice = f"run `pip install --force-reinstall {who}`"
-    if not path.is_file():
-        return f"  - {path}: is in the RECORD of {who} and not on disk; {advice}"
-    data = path.read_bytes()
-    got = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    if got != sha256:
-        return f"  - {path}: expected sha256 {sha256 or '(none recorded)'}, got {got}; {advice}"
-    try:
-        data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
-    except (SyntaxError, UnicodeDecodeError) as error:
-        return f"  - {path}: is not text in its declared encoding ({error}); leave {who} out of corpus.distributions"
-    return ""
+    files = distribution.files or ()
+    return [(file, who) for file in sorted(files, key=str) if file.suffix == ".py" and ".." not in file.parts]

@@ -1,7 +1,4 @@
-"""Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1).
-
-It is the positive control of the pipeline: measurements are compared with its ground truth, ``SyntheticTruth``.
-"""
+"""Synthetic text with known bigrams, skip-trigrams and repetitions: the positive control (docs/framework.md §11.1)."""
 
 from __future__ import annotations
 
@@ -30,22 +27,21 @@ BATCH = 512  # documents generated at a time
 
 @dataclass(frozen=True)
 class SyntheticTruth:
-    """The rules of a synthetic corpus, as plain lists that can be written as JSON. Words are given by their index in
-    ``words``. The lists of an absent rule hold no words.
+    """The rules of a synthetic corpus. Words are given by their index in ``words``; lists of an absent rule are empty.
 
     A word is *fresh* if it is not part of a copy. A fresh word has the log-probability ``log bigram[previous word] +
     two_back[word two back]``, up to a constant. A rule that applies determines the next fresh word with probability
     ``rule_probability``:
 
     * skip-trigram: after ``skip_destinations[i]`` comes ``skip_outs[i]``, if ``skip_sources[i]`` is among the
-      ``skip_reach`` words before the destination.
+      ``skip_reach`` words before it.
     * question: after ``asker`` comes the word before the last ``marker``, unless that word is a marker or an asker, or
       this marker was asked about before.
     * lookup: after the pair ``selectors[0][i] selectors[1][j]`` comes ``answers[k]``, where the last word from
-      ``keys[i][j]`` in the document was ``keys[i][j][k]``, unless that occurrence was looked up before.
+      ``keys[i][j]`` was ``keys[i][j][k]``, unless that occurrence was looked up before.
 
-    About ``repeat_share`` of the words after the first ``copy_lengths[1]`` are in copies of earlier stretches of the
-    document. A copied stretch lies anywhere before its copy and has any length between the two ``copy_lengths``.
+    About ``repeat_share`` of the words after the first ``copy_lengths[1]`` are in copies of stretches anywhere before
+    them in the document, of any length between the two ``copy_lengths``.
     """
 
     words: list[str]  # without leading space; in descending frequency, except words whose frequency a rule sets
@@ -76,11 +72,10 @@ class SyntheticText:
 
 
 def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticTruth]:
-    """Return the documents of a synthetic corpus and its ground truth."""
+    """Return the documents of a synthetic corpus and its ground truth. Raises ValueError if its rules do not fit."""
     truth = _truth(config)
-    spaced = [" " + word for word in truth.words]
     texts = (words for text in synthetic_text(config, truth) for words in text.words.tolist())
-    return ("".join(spaced[word] for word in words) for words in texts), truth
+    return ("".join(" " + truth.words[word] for word in words) for words in texts), truth
 
 
 SOURCE = Source(SyntheticCorpus, lambda config: synthetic_corpus(config)[0])
@@ -103,9 +98,7 @@ def _write(n: int, length: int, truth: SyntheticTruth, generator: torch.Generato
         if t == 0:
             fresh = torch.tensor(truth.start, dtype=torch.float64).multinomial(n, True, generator=generator)
         else:
-            p = bigram[draft.back(1)]
-            if t > 1 and truth.two_back:
-                p = p * two_back[draft.back(2)]
+            p = bigram[draft.back(1)] * (two_back[draft.back(2)] if t > 1 and truth.two_back else 1)
             fresh = p.multinomial(1, generator=generator)[:, 0]
             obeys = torch.rand(n, generator=generator) < truth.rule_probability
             for rule in rules:
@@ -168,27 +161,16 @@ def _truth(config: SyntheticCorpus) -> SyntheticTruth:
     table[first] *= 1 - RULE_PROBABILITY
     table[torch.tensor(first, dtype=torch.long)[:, None], second] += RULE_PROBABILITY / SELECTORS
     return SyntheticTruth(
-        words=names[:n],
-        start=table[n].tolist(),
-        bigram=table[:n].tolist(),
+        words=names[:n], start=table[n].tolist(), bigram=table[:n].tolist(),
         two_back=two_back.tolist() if config.two_back_spread else [],
-        skip_sources=sources,
-        skip_destinations=destinations,
-        skip_outs=outs,
-        skip_reach=SKIP_REACH,
-        marker=marker,
-        asker=asker,
-        selectors=[first, second],
-        keys=keys,
-        answers=answers,
-        rule_probability=RULE_PROBABILITY,
-        repeat_share=config.repeat_share,
-        copy_lengths=list(COPY_LENGTHS),
-    )
+        skip_sources=sources, skip_destinations=destinations, skip_outs=outs, skip_reach=SKIP_REACH,
+        marker=marker, asker=asker, selectors=[first, second], keys=keys, answers=answers,
+        rule_probability=RULE_PROBABILITY, repeat_share=config.repeat_share, copy_lengths=list(COPY_LENGTHS),
+    )  # fmt: skip
 
 
 def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
-    """Return log-frequencies, up to a constant, that give each list of words in ``shares`` its share of all words."""
+    """Return log-frequencies, up to a constant, that give each list of words its share."""
     shares = [(words, share) for words, share in shares if words]
     named = [word for words, _ in shares for word in words]
     logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)
@@ -199,28 +181,16 @@ def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int],
 
 
 def _require_fit(config: SyntheticCorpus, n_names: int) -> None:
-    longest = max(COPY_LENGTHS)
     lookups = 2 * SELECTORS + config.n_answers * (1 + SELECTORS**2) if config.n_answers else 0
-    needed = 3 * config.n_skip_trigrams + 2 * config.questions + lookups
-    complaints = []
-    if not 5 <= config.n_words <= n_names:
-        complaints.append(f"n_words: expected 5..{n_names}, got {config.n_words}")
-    if config.n_skip_trigrams < 0 or config.n_answers < 0 or config.n_answers == 1:
-        complaints.append(
-            "n_skip_trigrams, n_answers: expected 0 or more, and not exactly one answer, got "
-            f"{config.n_skip_trigrams} and {config.n_answers}"
-        )
-    elif needed > max(5, config.n_words):
-        complaints.append(
-            f"n_skip_trigrams, questions, n_answers: expected rules of at most n_words = {config.n_words} words (3 per "
-            f"skip-trigram, 2 for questions, {2 * SELECTORS} for lookups and {1 + SELECTORS**2} per answer), "
-            f"got {needed}"
-        )
-    if config.repeat_share == 1 or (config.repeat_share and config.words_per_document <= longest):
-        complaints.append(
-            f"repeat_share: expected some fresh words and documents of more than {longest} words, got "
-            f"{config.repeat_share:.0%} copies in {config.words_per_document} words; lower repeat_share or raise "
-            "words_per_document"
-        )
-    if complaints:
-        raise ValueError("\n".join(["The synthetic corpus does not fit:", *(f"  - corpus.{c}" for c in complaints)]))
+    needed = max(5, 3 * config.n_skip_trigrams + 2 * config.questions + lookups)
+    long = max(COPY_LENGTHS) < config.words_per_document and config.repeat_share < 1
+    copies = f"{config.repeat_share} in documents of {config.words_per_document} words"
+    rules = {
+        f"n_words: expected {needed}..{n_names}, got {config.n_words}": needed <= config.n_words <= n_names,
+        f"n_answers: expected 0, or 2 or more, got {config.n_answers}": config.n_answers != 1,
+        f"repeat_share: expected 0, or below 1 in documents of more than {max(COPY_LENGTHS)} words, got {copies}": (
+            long or not config.repeat_share
+        ),
+    }
+    if wrong := [complaint for complaint, fits in rules.items() if not fits]:
+        raise ValueError("\n  - corpus.".join(["The synthetic corpus does not fit:", *wrong]))

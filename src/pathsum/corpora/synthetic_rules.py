@@ -1,8 +1,7 @@
 """The rules of synthetic text, one class each. ``SyntheticTruth`` defines them.
 
-Words are indices into ``SyntheticTruth.words``, and ``n`` is the number of documents. ``due`` returns, for each
-document, the next word that the rule determines, or NONE. Call it once per position, because ``Questions`` and
-``Lookups`` remember what has been asked for.
+Words are indices into ``SyntheticTruth.words``. For each of ``n`` documents, ``due`` returns the next word that a rule
+determines, or NONE. It is called once per position, because rules remember what has been asked for.
 """
 
 from __future__ import annotations
@@ -25,19 +24,17 @@ class Draft:
         self.at = 0  # the position that is written next
 
     def back(self, steps: int) -> Int64[Tensor, "document"]:
-        """Return each document's word ``steps`` positions before the one written next, or NONE before the beginning."""
+        """Return the word ``steps`` positions before the one written next, or NONE before the beginning."""
         return self.words[:, self.at - steps] if self.at >= steps else torch.full_like(self.rows, NONE)
 
     def write(self, words: Int64[Tensor, "document"]) -> None:
-        """Append one word to each document."""
         self.words[:, self.at] = words
         self.last[self.rows, words] = self.at
         self.at += 1
 
 
 class SkipTrigrams:
-    """The rule that ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before the
-    destination."""
+    """``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before the latter."""
 
     def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
         self.reach = reach
@@ -52,8 +49,7 @@ class SkipTrigrams:
 
 
 class Questions:
-    """The rule that ``asker`` is followed by the word before the latest ``marker``. Each occurrence of the marker
-    answers only once."""
+    """``asker`` is followed by the word before the latest ``marker``, once per marker."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker
@@ -69,11 +65,7 @@ class Questions:
 
 
 class Lookups:
-    """The rule that ``answers[k]`` follows the pair ``selectors[0][i] selectors[1][j]``.
-
-    The last word from ``keys[i][j]`` in the document must be ``keys[i][j][k]``. Each occurrence of a key answers only
-    once.
-    """
+    """``answers[k]`` follows ``selectors[0][i] selectors[1][j]`` if the last word of ``keys[i][j]`` was its ``[k]``."""
 
     def __init__(self, selectors: list[list[int]], keys: list[list[list[int]]], answers: list[int], n: int) -> None:
         self.first, self.second, self.keys = *torch.tensor(selectors), torch.tensor(keys)

@@ -1,4 +1,1 @@
-"""Models that were trained elsewhere, with the interface ``AttentionOnly``, and the text that they are run on.
-
-b_U, b_V and b_O are biases of the unembedding, the values and the outputs. BOS is the beginning-of-sequence token.
-"""
+"""Models that were trained elsewhere, and the text that they are run on. BOS is the beginning-of-sequence token."""

@@ -27,7 +27,7 @@ from pathsum.probes import induction
 from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ImportedSummary
 
-MOST_PATHS = 10_000  # largest number of paths that the exactness check adds up; 4 layers of 8 heads have 6,561
+MOST_PATHS = 10_000  # that the exactness check adds up; 4 layers of 8 heads have 6,561
 MOST_NUMBERS = 200_000_000  # numbers in the largest trace; this limits the number of windows
 LOSS_CHUNKS = 20  # largest number of traces of that size that are made for the loss
 FEWEST = 20  # documents, or pieces of documents: half of them choose skip-trigrams, and half judge them
@@ -43,25 +43,23 @@ def extract_tables(
     context: int,
     ids: Sequence[int] | None = None,
 ) -> tuple[ImportedSummary, dict[str, list[Any]]]:
-    """Return the summary of the model ``name``, and its tables by name, computed on ``tokens`` (0 is BOS, beginning of
-    sequence).
+    """Return the summary of the model ``name``, and the tables of ``extraction.framework`` and ``extraction.atlas`` by
+    name, computed on ``tokens`` (0 is BOS, beginning of sequence).
 
-    The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
-    id, one for each id of the model. ``ids`` are those that the tokenizer has (default: all): the others count nowhere
-    except in the losses of the summary (docs/framework.md §2.9). Windows have ``context`` tokens, or as many as the
-    model allows if that is less. There are fewer windows than in ``config`` where traces would be too large. The loss
-    is that of ``text_loss``. Tables are computed in float32, and the exactness check in float64. Raises ValueError if
-    windows have fewer than 8 tokens, if ``tokens`` fit into one window, or if logits are not finite.
+    ``words`` are the printed tokens by id, one for each id of the model. ``ids`` are those that the tokenizer has
+    (default: all): the others count nowhere except in the losses of the summary (docs/framework.md §2.9). Windows have
+    ``context`` tokens, or as many as the model allows. There are fewer windows than in ``config`` where traces would be
+    too large. Tables are computed in float32, and the exactness check in float64. Raises ValueError if windows have
+    fewer than 8 tokens, if ``tokens`` fit into one window, or if logits are not finite.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
-        raise ValueError(f"context: expected at least 8 tokens per window, got {n_ctx}; give a longer --context")
+        raise ValueError(f"--context: expected at least 8 tokens per window, got {n_ctx}")
     if len(tokens) <= n_ctx:
-        raise ValueError(
-            f"TEXT: expected more than {n_ctx} tokens, those of one window, got {len(tokens)}; give more text, or a "
-            "smaller --context"
-        )
-    config = _affordable(config, model.weights(), n_ctx)
+        raise ValueError(f"TEXT: expected more than {n_ctx} tokens, those of one window, got {len(tokens)}")
+    most = max(4, MOST_NUMBERS // _numbers(model.weights(), n_ctx))  # windows; intervals need four
+    fewer = {"windows": min(config.windows, most), "repeated_windows": min(config.repeated_windows, most)}
+    config = config.model_copy(update=fewer)
     whole, kept = model.to(torch.float32), torch.arange(len(words)) if ids is None else torch.tensor(ids)
     model = model.only(kept)
     data = eval_data(np.searchsorted(kept.numpy(), tokens), [words[i] for i in kept.tolist()], config, n_ctx)
@@ -70,7 +68,7 @@ def extract_tables(
     if len(kept) < len(words):  # the softmax of the losses is over all ids
         repeated = whole.trace(kept[trained.repeated_tokens]).logits
     if not (trained.natural.logits.isfinite().all() and repeated.isfinite().all()):
-        raise ValueError("WEIGHTS: expected finite logits, got NaN or infinity in float32; scale the weights")
+        raise ValueError("WEIGHTS: expected finite logits in float32, got NaN or infinity; scale the weights")
     tables = framework.tables(trained, data, config) | atlas.tables(trained, data, config)
     heads: list[HeadRow] = tables["heads"]
     matching = max(heads, key=lambda h: h.prefix_matching, default=None)
@@ -81,30 +79,18 @@ def extract_tables(
     loss, loss_windows = text_loss(whole, Windows(tokens, n_ctx))
     found, pieces = len(documents_of(tokens, n_ctx).unique()), len(pieces_of(tokens, n_ctx, config).unique())
     summary = ImportedSummary(
-        name=name,
-        n_layers=len(trained.weights.layers),
-        n_heads=max(map(len, trained.weights.layers), default=0),
-        d_model=len(trained.weights.W_E),
-        d_vocab=len(words),
-        tokenizer_ids=len(kept),
-        context=n_ctx,
-        documents=found,
-        pieces=pieces if pieces > found else 0,
-        windows=loss_windows,
-        loss_nats=loss,
-        traced_windows=len(data.windows),
-        repeat_first_loss_nats=repeats.first_nats,
-        repeat_second_loss_nats=repeats.second_nats,
+        name=name, n_layers=len(trained.weights.layers), n_heads=max(map(len, trained.weights.layers), default=0),
+        d_model=len(trained.weights.W_E), d_vocab=len(words), tokenizer_ids=len(kept), context=n_ctx, documents=found,
+        pieces=pieces if pieces > found else 0, windows=loss_windows, loss_nats=loss, traced_windows=len(data.windows),
+        repeat_first_loss_nats=repeats.first_nats, repeat_second_loss_nats=repeats.second_nats,
+        prefix_matching_chance=chance.item(), copying_heads=sum(h.copies for h in heads),
+        bigram_correlation=fit.correlation, direct_path_kl_nats=fit.kl_nats,
+        exactness=exactness_check(model, data.windows[: config.exactness_windows, : min(n_ctx, CHECKED_TOKENS)]),
         prefix_matching=matching.prefix_matching if matching else None,
         prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
-        prefix_matching_chance=chance.item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
-        copying_heads=sum(h.copies for h in heads),
-        bigram_correlation=fit.correlation,
-        direct_path_kl_nats=fit.kl_nats,
-        exactness=exactness_check(model, data.windows[: config.exactness_windows, : min(n_ctx, CHECKED_TOKENS)]),
-    )
+    )  # fmt: skip
     return summary, tables
 
 
@@ -112,21 +98,15 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
     """Return the token counts of a text, and the windows on which the model is run."""
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
-    unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
     documents = pieces_of(tokens, n_ctx, config)
     kept = balanced(documents, config.windows_per_document)[: config.held_out_windows]
     held_out = HeldOut(windows.only(kept.numpy()), documents[kept])
     every, second = held_out.batch(), slice(1, None, 2) if len(held_out.windows) > 1 else slice(None)
     return EvalData(
-        held_out=every[second],
-        documents=held_out.documents[second],
-        windows=every[second][: config.windows],
-        tuning=every[::2][: config.windows],
-        unigram=unigram,
-        bigram_counts=BigramRows(counts),
-        words=words,
-        tokenizer_hash="",
-    )
+        held_out=every[second], documents=held_out.documents[second], windows=every[second][: config.windows],
+        tuning=every[::2][: config.windows], words=words, tokenizer_hash="",
+        unigram=torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float(), bigram_counts=BigramRows(counts),
+    )  # fmt: skip
 
 
 def pieces_of(tokens: Int64[np.ndarray, "token"], n_ctx: int, config: ExtractConfig) -> Int64[Tensor, "window"]:
@@ -155,8 +135,7 @@ def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
 
 @torch.no_grad()
 def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Return the largest relative error of the logits computed as b_U plus all paths from tokens and from extras
-    (docs/framework.md §2.2 and §2.9)."""
+    """Return the largest relative error of b_U plus all paths as logits (docs/framework.md §2.9)."""
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
     exact = model.to(torch.float64)
@@ -165,14 +144,6 @@ def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float 
     weights = Weights(whole.W_E[:, kept], whole.W_U[kept], whole.layers)
     total = path_sum(weights, renumbered, trace.patterns, trace.scales)
     return exactness(total + exact.extra_logits(weights, kept, tokens, trace), trace.logits[..., kept])
-
-
-def _affordable(config: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
-    """Limit the number of windows such that a trace has at most MOST_NUMBERS numbers, but allow at least four
-    windows."""
-    most = max(4, MOST_NUMBERS // _numbers(weights, n_ctx))  # intervals need four
-    fewer = {name: min(getattr(config, name), most) for name in ("windows", "repeated_windows")}
-    return ExtractConfig(**{**config.model_dump(), **fewer})
 
 
 def _numbers(weights: Weights, n_ctx: int) -> int:

@@ -1,10 +1,7 @@
-"""Attention-only transformers from files: checkpoints of this project, and models with other positions, norms and
-biases.
+"""Attention-only models from files: checkpoints of this project, and others with other positions, norms and biases.
 
-The heads are ``Weights``, so every circuit can be computed. Everything else is stored separately: what is added to
-queries and keys only, and what enters the residual stream in addition to tokens (``Extra``). Extras are treated as
-tokens of a second vocabulary, so the path expansion stays exact (docs/framework.md §2.9): logits = paths of the tokens
-+ paths of each extra + b_U.
+What enters the residual stream in addition to tokens (``Extra``) is a second vocabulary, so the path expansion stays
+exact (docs/framework.md §2.9): logits = paths of the tokens + paths of each extra + b_U.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -22,37 +19,13 @@ from torch.nn.functional import pad
 from pathsum.circuits.paths import path_sum
 from pathsum.core.weights import Weights
 from pathsum.data.bos import BOS
-from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
 
 
-class Imported(AttentionOnly, Protocol):
-    """A model from a file, as ``open_weights`` returns it."""
-
-    @property
-    def n_ctx(self) -> int:
-        """Return the largest number of tokens in a window."""
-
-    def to(self, dtype: torch.dtype) -> Imported:
-        """Return the same model in another precision."""
-
-    def bos_first(self, bos: int) -> Imported:
-        """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is BOS (beginning of sequence)."""
-
-    def only(self, ids: Int[Tensor, "n"]) -> Imported:
-        """Return the same model with only ``ids`` as its vocabulary, renumbered from 0 (docs/framework.md §2.9)."""
-
-    def extra_logits(
-        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
-    ) -> Tensor:
-        """Return the part of the logits of the output tokens ``kept`` that does not come from paths of input tokens."""
-
-
 class CheckpointModel(Transformer):
-    """A model that is loaded from a checkpoint of this project."""
+    """A model that is loaded from a checkpoint of this project. It shares the weights, without gradients."""
 
     def __init__(self, model: Transformer) -> None:
-        """Share the weights of ``model``, without gradients."""
         super().__init__(model.config, len(model.W_U), torch.Generator())
         self.load_state_dict(model.state_dict(), assign=True)
         self.eval().requires_grad_(False)
@@ -66,20 +39,18 @@ class CheckpointModel(Transformer):
         return Transformer.to(copy.deepcopy(self), dtype)
 
     def bos_first(self, bos: int) -> CheckpointModel:
-        """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""
+        """Return the model. Raises ValueError unless ``bos`` is 0, the BOS (beginning of sequence) of this project."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
         return self
 
     def only(self, ids: Int[Tensor, "n"]) -> CheckpointModel:
-        """Return the model unchanged. Raises ValueError unless ``ids`` are all ids in their order."""
+        """Return the model. Raises ValueError unless ``ids`` are all ids in their order."""
         if not torch.equal(ids, every := torch.arange(len(self.W_U))):
             raise ValueError(f"TOKENIZER: expected the {len(every)} ids of the checkpoint, got {len(ids)} of them")
         return self
 
-    def extra_logits(
-        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
-    ) -> Tensor:
+    def extra_logits(self, weights: Weights, kept: Int[Tensor, "n"], tokens: Tensor, trace: Trace) -> Tensor:
         """Return zeros, because every path begins at a token."""
         return weights.W_U.new_zeros(len(kept))
 
@@ -91,10 +62,6 @@ class Extra:
     layer: int  # first layer that reads it; n_layers if only the unembedding does
     vectors: Float[Tensor, "d_model pos"]
 
-    def index(self, pos: int) -> Int[Tensor, "pos"]:
-        """Return the index into ``vectors`` for each of ``pos`` positions."""
-        return torch.arange(pos) % self.vectors.shape[1]
-
 
 @dataclass(frozen=True)
 class Rotation:
@@ -105,21 +72,21 @@ class Rotation:
     adjacent: bool  # pairs of coordinates: (0, 1), (2, 3), …; if false, (0, wave / 2), (1, wave / 2 + 1), …
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
-        """Rotate queries or keys by their positions."""
         pos, wave = x.shape[2], self.cos.shape[1]
         rotated, still = x[..., :wave], x[..., wave:]
         if self.adjacent:
             across = torch.stack([-rotated[..., 1::2], rotated[..., ::2]], -1).flatten(-2)
         else:
-            first, second = rotated.chunk(2, -1)
-            across = torch.cat([-second, first], -1)
+            across = torch.cat([-rotated[..., wave // 2 :], rotated[..., : wave // 2]], -1)
         return torch.cat([rotated * self.cos[:pos] + across * self.sin[:pos], still], -1)
+
+    def to(self, dtype: torch.dtype) -> Rotation:
+        return Rotation(self.cos.to(dtype), self.sin.to(dtype), self.adjacent)
 
 
 @dataclass(frozen=True)
 class TransformerLensModel:
-    """A model that was read from weights of TransformerLens: folded weights (``circuits.folding``), and all that they
-    do not contain, such as biases and position vectors."""
+    """A model with weights of TransformerLens: folded weights (``circuits.folding``), and what they do not contain."""
 
     folded: Weights
     queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's queries: biases and positions
@@ -132,17 +99,15 @@ class TransformerLensModel:
     rotation: Rotation | None
 
     def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits, equal to TransformerLens's up to rounding. Costs as much as ``trace``."""
+        """Return the next-token logits, equal to TransformerLens's up to rounding."""
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Return the logits with every pattern, head output and norm scale."""
-        pos, d_vocab = tokens.shape[1], self.folded.W_E.shape[1]
-        if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < d_vocab:
-            raise ValueError(f"expected ids from 0 to {d_vocab - 1}, got {int(tokens.min())} to {int(tokens.max())}")
-        if pos > self.n_ctx:
-            raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}; cut them")
-        x, patterns, outputs, scales = self.folded.W_E.mT[tokens], [], [], []
+        if (pos := tokens.shape[1]) > self.n_ctx:
+            raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}")
+        x = self.folded.W_E.mT[tokens]
+        patterns, outputs, scales = tuple[Tensor, ...](), tuple[Tensor, ...](), tuple[Tensor, ...]()
         future = torch.ones(pos, pos, dtype=torch.bool).triu(1)
         for layer, heads in enumerate(self.folded.layers):
             read, scale = self.normalise(x + self._extra(layer, pos))
@@ -154,14 +119,12 @@ class TransformerLensModel:
             pattern = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -math.inf).softmax(-1)
             output = pattern @ v @ torch.stack([h.W_O.mT for h in heads])
             x = x + output.sum(1)
-            patterns.append(pattern)
-            outputs.append(output)
-            scales.append(scale)
+            patterns, outputs, scales = (*patterns, pattern), (*outputs, output), (*scales, scale)
         read, scale = self.normalise(x + self._extra(len(self.folded.layers), pos))
-        return Trace(read @ self.folded.W_U.mT + self.b_U, tuple(patterns), tuple(outputs), (*scales, scale))
+        return Trace(read @ self.folded.W_U.mT + self.b_U, patterns, outputs, (*scales, scale))
 
     def weights(self) -> Weights:
-        """Return the heads, the embedding and the unembedding."""
+        """Return the heads, the embedding and the unembedding, with norms folded in."""
         return self.folded
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,18 +138,10 @@ class TransformerLensModel:
 
     def to(self, dtype: torch.dtype) -> TransformerLensModel:
         """Return the same model in another precision."""
-        rotation = self.rotation and replace(
-            self.rotation, cos=self.rotation.cos.to(dtype), sin=self.rotation.sin.to(dtype)
-        )
-        return replace(
-            self,
-            folded=self.folded.to(dtype),
-            queries=tuple(q.to(dtype) for q in self.queries),
-            keys=tuple(k.to(dtype) for k in self.keys),
-            extras=tuple(Extra(e.layer, e.vectors.to(dtype)) for e in self.extras),
-            b_U=self.b_U.to(dtype),
-            rotation=rotation,
-        )
+        queries, keys = (tuple(added.to(dtype) for added in part) for part in (self.queries, self.keys))
+        extras = tuple(Extra(e.layer, e.vectors.to(dtype)) for e in self.extras)
+        turn, folded, b_U = self.rotation and self.rotation.to(dtype), self.folded.to(dtype), self.b_U.to(dtype)
+        return replace(self, folded=folded, queries=queries, keys=keys, extras=extras, b_U=b_U, rotation=turn)
 
     def bos_first(self, bos: int) -> TransformerLensModel:
         """Return the same model with the ids 0 and ``bos`` exchanged."""
@@ -195,31 +150,26 @@ class TransformerLensModel:
         return self.only(order)
 
     def only(self, ids: Int[Tensor, "n"]) -> TransformerLensModel:
-        """Return the same model with only ``ids`` as its vocabulary, renumbered from 0."""
+        """Return the same model with only ``ids`` as its vocabulary, renumbered from 0 (docs/framework.md §2.9)."""
         w = self.folded
         return replace(self, folded=Weights(w.W_E[:, ids], w.W_U[ids], w.layers), b_U=self.b_U[ids])
 
-    def extra_logits(
-        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
-    ) -> Tensor:
-        """Return the logits of the output tokens ``kept`` that are due to b_U and to all paths from extras
-        (``Extra``)."""
-        paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
-        return sum(paths, self.b_U[kept])
+    def extra_logits(self, weights: Weights, kept: Int[Tensor, "n"], tokens: Tensor, trace: Trace) -> Tensor:
+        """Return the logits of the output tokens ``kept`` that are due to b_U and to all paths from extras."""
+        return sum((extra_paths(extra, weights, tokens, trace) for extra in self.extras), self.b_U[kept])
 
     def _extra(self, layer: int, pos: int) -> Tensor:
-        """Return the sum of all extras in the stream before ``layer``."""
-        there = [e.vectors[:, e.index(pos)].mT for e in self.extras if e.layer <= layer]
-        return sum(there, torch.zeros_like(self.b_U[:1]))
+        return sum((e.vectors[:, :pos].mT for e in self.extras if e.layer <= layer), torch.zeros_like(self.b_U[:1]))
 
 
-def extra_paths(
-    extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
-) -> Float[Tensor, "batch pos vocab"]:
+def extra_paths(extra: Extra, weights: Weights, tokens: Tensor, trace: Trace) -> Float[Tensor, "batch pos vocab"]:
     """Return the summed logits of all paths from an extra, for the output tokens of ``weights``."""
     n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
     size = max(n_vectors, n_out)  # Weights need as many input tokens as output tokens
     W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))
     alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
-    letters = extra.index(tokens.shape[1]).expand_as(tokens)
+    letters = (torch.arange(tokens.shape[1]) % n_vectors).expand_as(tokens)
     return path_sum(alphabet, letters, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
+
+
+Imported = CheckpointModel | TransformerLensModel  # a model from a file, as ``open_weights`` returns it

@@ -1,10 +1,9 @@
 """Build models from weights with TransformerLens's names, with norms folded in.
 
-The configuration must state ``normalization_type``, ``positional_embedding_type``, ``n_ctx``, and every setting that
-differs from TransformerLens's default. TransformerLens multiplies rows by matrices on their right, so all matrices are
-transposed here. The gain of each norm is folded into the matrices that follow it, and then the centering
-(docs/framework.md §1.4). The biases of norms and values are multiplied by the matrices that follow them. Rows of a
-pattern sum to 1, so W_O b_V is a constant that is added to b_O.
+The configuration states norm, positions, n_ctx, and every setting that differs from TransformerLens's default.
+TransformerLens multiplies rows by matrices on their right, so all matrices are transposed here. The gain of a norm is
+folded into the matrices that follow it, and then the centering (docs/framework.md §1.4). Rows of a pattern sum to 1, so
+W_O b_V is a constant that is added to b_O.
 """
 
 from __future__ import annotations
@@ -21,54 +20,44 @@ from pathsum.core.weights import Head, Weights
 from pathsum.imported.model import Extra, Rotation, TransformerLensModel
 from pathsum.imported.refusals import NORMS, n_layers_of, refuse
 
+ROUNDING = 0.02  # of a stored cosine: half of bfloat16's 2^-7, and that of angles up to 65,536 in float32
+
 
 def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> TransformerLensModel:
     """Return the model of a state dict and its configuration, folded in float64."""
     refuse(state, config)
     stored, state = state, {name: t.double() for name, t in state.items()}
     norm, n_ctx, n_layers = NORMS[config["normalization_type"]], config["n_ctx"], n_layers_of(state)
-    blocks = [_block(state, layer, _softmax_scale(state, config)) for layer in range(n_layers)]
+    scale = _softmax_scale(state, config)  # of W_Q, so that scores divided by √d_head equal those of the model
+    blocks = [{p: state[f"blocks.{layer}.attn.W_{p}"].mT for p in "QKVO"} for layer in range(n_layers)]
+    blocks = [block | {"Q": block["Q"] * scale} for block in blocks]
     raw = Weights(state["embed.W_E"].mT, state["unembed.W_U"].mT, tuple(tuple(map(Head, *b.values())) for b in blocks))
     norms = [f"blocks.{layer}.ln1" for layer in range(n_layers)] + ["ln_final"]
     nothing = raw.W_E.new_zeros(len(raw.W_E))
     folded = fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms])
     before = [state.get(f"{name}.b", nothing) for name in norms]  # biases of the norms
+    kind, queries, keys = config["positional_embedding_type"], [], []
     positions = state.get("pos_embed.W_pos", nothing[None])
-    joining = positions if config["positional_embedding_type"] == "shortformer" else nothing[None]
-    rotary = config["positional_embedding_type"] == "rotary" and n_layers > 0
-    queries, keys, extras = [], [], []
-    if config["positional_embedding_type"] == "standard":
-        extras.append(Extra(0, positions.mT))
+    joining = positions if kind == "shortformer" else nothing[None]
+    extras = [Extra(0, positions.mT)] if kind == "standard" else []
     for layer, block in enumerate(blocks):
         read = (joining + before[layer]).expand(n_ctx, -1)
-        bias = {part: state.get(f"blocks.{layer}.attn.b_{part}", block[f"W_{part}"].new_zeros(1)) for part in "QKVO"}
-        b_Q = bias["Q"] * _softmax_scale(state, config)
-        queries.append(read @ block["W_Q"].mT + b_Q[..., None, :])
-        keys.append(read @ block["W_K"].mT + bias["K"][..., None, :])
-        values = block["W_V"] @ before[layer] + bias["V"]
-        constant = (block["W_O"] @ values[..., None]).sum(0).squeeze(-1) + bias["O"]
+        bias = {part: state.get(f"blocks.{layer}.attn.b_{part}", block[part].new_zeros(1)) for part in "QKVO"}
+        queries.append(read @ block["Q"].mT + (bias["Q"] * scale)[..., None, :])
+        keys.append(read @ block["K"].mT + bias["K"][..., None, :])
+        values = block["V"] @ before[layer] + bias["V"]
+        constant = (block["O"] @ values[..., None]).sum(0).squeeze(-1) + bias["O"]
         extras.append(Extra(layer + 1, constant[:, None]))
     return TransformerLensModel(
-        folded=centre(folded) if norm == "layer" else folded,
-        queries=tuple(queries),
-        keys=tuple(keys),
+        folded=centre(folded) if norm == "layer" else folded, queries=tuple(queries), keys=tuple(keys),
         extras=tuple(e for e in extras if e.vectors.any()),
         b_U=raw.W_U @ before[-1] + state.get("unembed.b_U", raw.W_U.new_zeros(1)),
-        norm=norm,
-        eps=float(config.get("eps", 1e-5)),
-        n_ctx=n_ctx,
-        rotation=_rotation(stored, config) if rotary else None,
-    )
-
-
-def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, Tensor]:
-    """Return the matrices of a layer, stacked by head, in the orientation of docs/framework.md §1.1."""
-    block = {f"W_{part}": state[f"blocks.{layer}.attn.W_{part}"].mT for part in "QKVO"}
-    return block | {"W_Q": block["W_Q"] * scale}
+        norm=norm, eps=float(config.get("eps", 1e-5)), n_ctx=n_ctx,
+        rotation=_rotation(stored, config) if kind == "rotary" and n_layers > 0 else None,
+    )  # fmt: skip
 
 
 def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> float:
-    """Return the factor by which W_Q is multiplied, so that scores divided by √d_head equal those of the model."""
     if "blocks.0.attn.W_Q" not in state:
         return 1.0
     usual, given = math.sqrt(state["blocks.0.attn.W_Q"].shape[-1]), config.get("attn_scale", -1.0)
@@ -76,30 +65,19 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
 
 
 def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Rotation:
-    """Return TransformerLens's table of rotary positions, computed in the precision of the weights, at least
-    float32."""
+    """Return the table of rotary positions, computed as TransformerLens does, in at least float32."""
     dtype = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
-    wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
+    d_head = state["blocks.0.attn.W_Q"].shape[-1]
+    wave = d_head if config.get("rotary_dim") in (None, -1) else config["rotary_dim"]
+    if wave % 2 or wave > d_head:
+        raise ValueError(f"rotary_dim: expected an even number up to d_head = {d_head}, got {wave}")
     adjacent = bool(config.get("rotary_adjacent_pairs", False))
     period = config.get("rotary_base", 10_000) ** (torch.arange(wave // 2, dtype=dtype) / (wave / 2))
     period = period.repeat_interleave(2) if adjacent else period.repeat(2)
     angle = torch.arange(config["n_ctx"], dtype=dtype)[:, None] / period
     tables = {"rotary_cos": angle.cos().double(), "rotary_sin": angle.sin().double()}
-    for name, kept in state.items():
-        table = tables.get(name.split(".")[-1])
-        if table is not None and not _begins_alike(kept, table):
-            raise ValueError(
-                f"{name}: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give, got another, "
-                f"of shape {list(kept.shape)}; set them as they were, or leave out a damaged table"
-            )
+    for name in [name for name in state if "rotary_" in name]:
+        own, kept = tables[name.split(".")[-1]][: len(state[name])], state[name][: len(angle)].double()
+        if kept.shape != own.shape or not kept.allclose(own, rtol=0, atol=ROUNDING):
+            raise ValueError(f"{name}: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give")
     return Rotation(tables["rotary_cos"], tables["rotary_sin"], adjacent)
-
-
-def _begins_alike(kept: Tensor, table: Tensor) -> bool:
-    """Return whether a stored table of cosines or sines agrees with ``table`` at the positions that both have, up to
-    rounding: of the table, in the coarsest precision that holds it, and of angles in float32."""
-    if kept.dim() != 2 or kept.shape[1] != table.shape[1]:
-        return False
-    coarsest = next(d for d in (torch.bfloat16, torch.float16, kept.dtype) if torch.equal(kept.to(d).to(kept), kept))
-    rounding = torch.finfo(coarsest).eps + len(table) * torch.finfo(torch.float32).eps
-    return torch.allclose(kept[: len(table)].double(), table[: len(kept)], rtol=0, atol=1e-3 + rounding)

@@ -36,8 +36,9 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.records.tokens import word_of
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.answer import answer
-from pathsum.report.story import JUDGED, UNFROZEN
+from pathsum.report import told
+from pathsum.report.answer import answer, facts
+from pathsum.report.story import UNFROZEN
 from pathsum.report.themes import joint_ablation
 from pathsum.report.verdicts import card, tally
 from tests.report import synthetic
@@ -138,7 +139,8 @@ def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdic
     assert "0.200 nats per token below that of the best smoothed bigram model" in answer(moved)[0]
     unknown = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=None), "L0S1", bigram_excess_nats=None)
     assert judge(claim("zero_layer_bigram"), unknown).verdict == NOT
-    assert answer(unknown)[0] == "The bigram model was not measured."
+    assert facts(unknown)["excess"].empty
+    assert answer(unknown)[0].startswith("One layer")
 
 
 def test_a_unigram_model_holds_no_bigram_statistics() -> None:
@@ -203,7 +205,7 @@ def test_every_claim_names_the_theme_that_states_it(name: str) -> None:
 
 def test_what_is_printed_over_models_is_called_a_range() -> None:
     assert "; range over models 1.9" in judge(claim("induction_key_edge"), WORKS).detail
-    assert "the range over models (not a confidence interval)" in JUDGED
+    assert "the range over models (not a confidence interval)" in told.paragraphs("chapters/claims", {})[0]
 
 
 def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:

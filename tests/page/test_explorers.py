@@ -87,8 +87,8 @@ def test_without_a_model_the_page_has_no_explorer() -> None:
     source, twin = page(synthetic.results(layers=()))
     assert source.count("<script") == len(SCRIPTS)
     assert blocks(source) == {}
-    assert "This sweep has no model to explore." in source
-    assert "This sweep has no model to explore." in twin
+    assert "No model of this sweep has what this section shows." in source
+    assert "No model of this sweep has what this section shows." in twin
 
 
 def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:

@@ -58,7 +58,7 @@ def test_without_heads_there_is_nothing_to_watch() -> None:
         results = synthetic.results(layers=layers)
         assert theme.section(results, {}).blocks == ()
         source = html(story(replace(results, calibration=[]), judge_all(results), {}))
-        assert "This sweep has no model to watch." in source
+        assert "No model of this sweep has what this section shows." in source
         assert "data-watch=" not in source
         assert source.count("<script>") == len(SCRIPTS) + (layers == (0,))
 

@@ -6,32 +6,30 @@ from dataclasses import replace
 
 from pathsum.page.document import Section
 from pathsum.report.theme import themes
-from pathsum.report.themes.calibration import calibration, certain, marked, section, trusted, with_coverage
+from pathsum.report.themes.calibration import certain, facts, marked, section, trusted, with_coverage
 from pathsum.report.themes.causal import ablations
 from tests.report import synthetic
 
 RESULTS = synthetic.results()
 
 
-def told(**changes: object) -> tuple[str, str]:
-    """Return what the table says of the detector of induction heads, and what the detector's own section says."""
+def told(**changes: object) -> tuple[list[str], list[str], str]:
+    """Return the weak and the unsure detectors, and what the section of the detector of induction heads says."""
     first, *others = [r for r in RESULTS.calibration if r.detector != "induction"]
     good = replace(first, detector="induction", precision_low=0.93, recall_low=0.93)
     rows = [replace(r, precision_low=0.95, recall_low=0.95) for r in (first, *others)]
     results = replace(RESULTS, calibration=[*rows, replace(good, **changes)])  # type: ignore[arg-type]
-    board = section(results, {"calibration": calibration(results)})  # type: ignore[dict-item]
-    return board.paragraphs[-1], " ".join(marked(Section("t", (), ()), ["induction"], results).paragraphs)
+    found = facts(results)
+    return found["weak"], found["unsure"], " ".join(marked(Section("t", (), ()), ["induction"], results).paragraphs)
 
 
 def test_where_shares_and_lower_bounds_reach_it_nothing_is_added() -> None:
-    board, word = told()
-    assert board.startswith("Precision and recall reach 0.9 for every detector. These values are a best case")
-    assert word == ""
+    assert told() == ([], [], "")
 
 
 def test_a_lower_bound_under_it_is_said() -> None:
-    board, word = told(recall_low=0.86)
-    assert "Both reach 0.9, but a lower bound does not, for: induction heads." in board
+    weak, unsure, word = told(recall_low=0.86)
+    assert (weak, unsure) == ([], ["induction heads"])
     assert "recall 1.00 [0.86, 1.00]; one interval begins below the aim, 0.9" in word
 
 
@@ -40,8 +38,8 @@ def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> 
         {"recall": 0.5, "recall_low": 0.3},
         {"precision": None, "precision_low": None, "precision_high": None},
     ):
-        board, word = told(**changes)
-        assert "Precision or recall is below 0.9 for: induction heads." in board
+        weak, unsure, word = told(**changes)
+        assert (weak, unsure) == (["induction heads"], [])
         assert word.startswith("Caution: on synthetic corpora, the detector “induction heads” has")
 
 
@@ -56,7 +54,7 @@ def test_intervals_from_few_windows_carry_their_measured_coverage() -> None:
     rows = [row, replace(row, quantity="edge", share=0.912), *RESULTS.coverage[1:]]
     results = replace(RESULTS, coverage=rows)
     said = "95 % intervals from 12 windows held the value on many windows in 91 to 94 % of cases"
-    board = section(results, {"calibration": calibration(results)})  # type: ignore[dict-item]
+    board = section(results, {})
     assert any(said in text for text in board.paragraphs)
     (table,) = [block for block in board.blocks if getattr(block, "csv", "") == "coverage.csv"]
     assert [entry.text for entry in table.rows[1]] == [

@@ -65,8 +65,8 @@ def test_behaviour_must_exceed_random_rotations_and_an_intervention_its_control(
 def test_the_chapter_the_section_and_the_tables_give_all_three() -> None:
     results = with_cell(behaving(copying(WORKS.cells[NAME], 3), 1))
     chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
-    assert "7 of 8 heads copy. On text, the output of 5 of 7 of these raises the tokens that the head" in chapter
-    assert "and so does that of 0 of 1 others." in chapter
+    assert "7 of 8 heads copy. On text, the output of 5 of 7 such heads raises the tokens that the head" in chapter
+    assert "and so does that of 0 of 1 other." in chapter
     found = facts(results)
     assert found["one"][["weights", "behaviour", "intervention"]].sum().tolist() == [7, 5, 2]
     assert found["copying_heads"]["behaviour"].tolist().count(True) == 5

@@ -8,8 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pathsum.records.doses import read_doses
-from pathsum.report.themes.dose_response import dose_response, facts, paragraph, section
+from pathsum.claims.registry import judge_all
+from pathsum.records.doses import DoseRow, read_doses
+from pathsum.report.chapters import learning
+from pathsum.report.themes.dose_response import dose_response, facts, section
 from pathsum.report.told import listed
 from tests.report import synthetic
 from tests.report.synthetic import DOSES
@@ -34,12 +36,17 @@ def test_the_facts_compare_models_with_an_onset_with_those_never_led() -> None:
 
 
 def test_the_paragraph_and_the_table_quote_the_facts() -> None:
-    text = paragraph(DOSES)
-    assert "by weight: 1: 0 of 3 models; 3: 3 of 3 models, at 1.3 M tokens. After the release" in text
-    assert "their loss is +0.020 nats from that of models never led." in text
-    assert paragraph([]) == ""
-    assert "After the release" not in paragraph([row for row in DOSES if row.weight == 1])
-    (table,) = section(synthetic.results(layers=(2,), heads=(2,), seeds=(0,)), {}).blocks
+    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
+    claims = {claim.id: claim for claim in judge_all(results)}
+
+    def text(doses: list[DoseRow]) -> str:
+        return learning.chapter(replace(results, doses=doses), {}, claims).paragraphs[-1]
+
+    assert "by weight: 1: 0 of 3 models; 3: 3 of 3 models, at 1.3 M tokens. After the release" in text(DOSES)
+    assert text(DOSES).endswith("their loss minus that of models never led is 0.020 nats.")
+    assert "On English prose" not in text([])
+    assert "After the release" not in text([row for row in DOSES if row.weight == 1])
+    (table,) = section(results, {}).blocks
     texts = [[entry.text for entry in row[:4]] for row in table.rows]  # type: ignore[union-attr]
     assert texts[2:4] == [["1", "10", "–", "0.10"], ["3", "8", "1,333,333", "0.30"]]
 

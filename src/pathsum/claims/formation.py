@@ -7,20 +7,12 @@ from pathsum.claims.chance import always
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.formation import ChangePointRow, FormationRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Cell
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
     """Return the change-point of ``quantity``, a field of ``FormationRow``. None if it did not change in this model."""
     return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
-
-
-def by_onset(results: Results) -> tuple[list[Cell], list[Cell]]:
-    """Return two lists of models of the grid: those in which prefix matching has a change-point, and those in which it
-    has none. Models without rows of ``FormationRow`` are in neither list."""
-    known = [c for c in results.cells.values() if c.rows(FormationRow)]
-    formed = [c for c in known if change_of(c, "prefix_matching") is not None]
-    return formed, [c for c in known if change_of(c, "prefix_matching") is None]
 
 
 def _previous_token_first(cell: Cell) -> Finding:

@@ -43,12 +43,6 @@ def copying_heads(cell: Cell) -> list[Copying]:
     return found
 
 
-def count(found: Sequence[Copying], kind: str) -> str:
-    """Format how many heads copy by ``kind``, a field of ``Copying``, as "2 of 4"."""
-    known = [answer for c in found if (answer := getattr(c, kind)) is not None]
-    return f"{sum(known)} of {len(known)}"
-
-
 def _copying_heads(cell: Cell) -> Finding:
     """Judge by weights alone, as AMF does. Behavior and intervention are reported beside the claim."""
     heads = cell.rows(HeadRow)

@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import layers_label, millions, plural, span
+from pathsum.claims.formatting import layers_label
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, layer_palette, legend_of_depths, picture, row
 from pathsum.records.results import Results
@@ -186,59 +186,6 @@ def shade_led(ax: Axes, results: Results) -> None:
 
 
 # ---- captions -------------------------------------------------------------------------------------------------------
-
-
-def onsets(results: Results) -> str:
-    """State, for each number of layers above 0, how many models went through a phase change, its onset, and the final
-    prefix matching."""
-    sentences = []
-    for n in results.layer_counts():
-        summaries = [c.summary for c in results.with_layers(n)]
-        if scores := [s.prefix_matching for s in summaries if s.prefix_matching is not None]:
-            onsets = [s.onset_tokens / 1e6 for s in summaries if s.onset_tokens is not None]
-            change = (
-                f"a phase change in {len(onsets)} of {plural(len(summaries), 'model')}, with onset at "
-                f"{span(onsets, 1)} M tokens"
-                if onsets
-                else f"no phase change within {millions(max(s.tokens_seen for s in summaries))} tokens"
-            )
-            sentences.append(f"{layers_label(n)}: {change}; final prefix matching of the best head {span(scores, 3)}.")
-    return " ".join(sentences)
-
-
-def levels(results: Results) -> str:
-    """State the final in-context loss drop on the verdict windows, for each number of layers."""
-    drops = "; ".join(
-        f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
-        for n in results.layer_counts()
-    )
-    return (
-        "Curves in training are means over a few windows of tuning documents. On the windows of the verdicts, the "
-        f"final in-context loss drop (nats per token, range over models) is: {drops}."
-    )
-
-
-def gains(results: Results) -> str:
-    """State how far the loss on the second copy is below that of guessing, and the top-1 accuracy there, for each
-    number of layers."""
-    parts = []
-    for n in results.layer_counts():
-        known = [c.summary for c in results.with_layers(n)]
-        gains = span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
-        parts.append(f"{layers_label(n)} {gains} (top-1 {span([s.repeat_top1 for s in known])})")
-    models = [c.summary for c in results.cells.values()]
-    above = sum(s.repeat_first_loss_nats > s.repeat_guessing_nats for s in models)
-    first = (
-        f" The loss on the first copy is above that of guessing in {above} of {plural(len(models), 'model')}, because "
-        "random tokens do not follow the statistics of the text."
-        if above
-        else ""
-    )
-    return (
-        "On repeated random tokens, the loss of a uniform guess among all tokens that can be sampled, minus the loss "
-        "on the second copy, is (nats per token, range over models, with top-1 accuracy on the second copy): "
-        f"{'; '.join(parts)}.{first}"
-    )
 
 
 def led_caption(results: Results) -> str:

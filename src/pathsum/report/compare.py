@@ -9,8 +9,9 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import pandas as pd
 
 from pathsum.claims.formatting import number, plural
 from pathsum.claims.metrics import CALIBRATION_METRICS, CELL_METRICS, CORPUS_METRICS
@@ -29,25 +30,6 @@ PROMISED = {
 }
 OPTIONAL = ("controls", "calibration")  # absent if there are none
 ROUNDING = 1e-6  # relative difference between machines that is not counted as a change
-
-
-@dataclass(frozen=True)
-class Move:
-    """The change of one metric of one model."""
-
-    cell: str  # name of the model
-    metric: str
-    base: float
-    now: float
-    spread: float | None  # standard deviation over seeds in the base; None with one seed
-    seeds: int  # number of seeds in the base
-
-    @property
-    def spreads(self) -> float | None:
-        """Return the absolute change in units of the spread; infinite if the spread is 0, None with one seed."""
-        if self.spread is None:
-            return None
-        return abs(self.now - self.base) / self.spread if self.spread > 0 else math.inf
 
 
 def check(found: Any, where: str) -> Metrics:
@@ -86,32 +68,35 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
     return "\n".join([f"### Changes since {_named(name)}", "", *(text or ["No changes."])]).rstrip()
 
 
-def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Return the changed metrics of models in both files, sorted by change / spread, largest first (``_order``)."""
-    before, after = _models(base), _models(now)
-    found = []
-    for cell in before.keys() & after.keys():
-        for metric in MEASURED:
-            a: Any = before[cell].get(metric)
-            b: Any = after[cell].get(metric)
-            if is_number(a) and is_number(b) and not math.isclose(a, b, rel_tol=ROUNDING, abs_tol=1e-10):
-                seeds = [c for n, c in before.items() if _but_for_seed(n, c) == _but_for_seed(cell, before[cell])]
-                values = [float(c[metric]) for c in seeds if is_number(c.get(metric))]
-                spread = statistics.stdev(values) if len(values) > 1 else None
-                found.append(Move(cell, metric, a, b, spread, len(values)))
-    return sorted(found, key=_order)
+def moves(base: Metrics, now: Metrics) -> pd.DataFrame:
+    """Return the changed metrics of models in both files, with their spread (standard deviation over seeds in ``base``;
+    missing with one seed) and the change in units of it, largest first. Those of spread 0, then those without a spread,
+    come last, by relative change."""
+    before = _measured(base)
+    by_seed = before.groupby(["but_for_seed", "metric"])["base"]
+    before["seeds"] = by_seed.transform("size")
+    before["spread"] = by_seed.transform(lambda v: statistics.stdev(v) if len(v) > 1 else math.nan).astype(float)
+    both = before.merge(_measured(now).rename(columns={"base": "now"})[["cell", "metric", "now"]])
+    a, b = both["base"].astype(float), both["now"].astype(float)
+    change, largest = (a - b).abs(), a.abs().combine(b.abs(), max)
+    both = both.assign(spreads=change / both["spread"], share=change / largest)
+    both = both[change > (ROUNDING * largest).clip(1e-10)].copy()
+    both["finite"] = both["spreads"].where(both["spreads"] < math.inf)
+    both["exact"] = both["spreads"] == math.inf
+    order = {"finite": False, "exact": False, "share": False, "cell": True, "metric": True}
+    return both.sort_values([*order], ascending=[*order.values()], na_position="last", ignore_index=True)
 
 
-def _order(move: Move) -> tuple[bool, bool, float, float, str, str]:
-    """Return the sort key of a change: first those with a positive spread, by change / spread; then those of spread 0;
-    then those without a spread. The last two groups are sorted by relative change. In each, the largest comes first."""
-    spreads, share = move.spreads, abs(move.now - move.base) / max(abs(move.base), abs(move.now))
-    finite = spreads is not None and math.isfinite(spreads)
-    return not finite, spreads is None, -(spreads or 0.0) if finite else 0.0, -share, move.cell, move.metric
-
-
-def _but_for_seed(name: str, cell: Metrics) -> tuple[Any, ...]:
-    return name.removesuffix(f"S{cell['seed']}"), *(cell.get(key) for key in IDENTITY if key != "seed")
+def _measured(metrics: Metrics) -> pd.DataFrame:
+    """Return a row for each number of each model; ``but_for_seed`` is what it has in common with other seeds."""
+    rows = [
+        (name, str((name.removesuffix(f"S{cell['seed']}"), *(cell[key] for key in IDENTITY if key != "seed"))), metric,
+         cell[metric])
+        for name, cell in _models(metrics).items()
+        for metric in MEASURED
+        if is_number(cell.get(metric))
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["cell", "but_for_seed", "metric", "base"], dtype=object)
 
 
 # ---- lines ----------------------------------------------------------------------------------------------------------
@@ -138,15 +123,12 @@ def _missing(base: Metrics, now: Metrics) -> list[str]:
 
 
 def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
-    lines = []
-    if a["verdict"] != b["verdict"]:
-        lines.append(
-            f"- {_named(name)}: {_shown(a['verdict'])} → {_shown(b['verdict'])} ({_shown(a['value'])} → "
-            f"{_shown(b['value'])}; reproduced if {_shown(b['threshold'])})"
-        )
-    if a["threshold"] != b["threshold"]:
-        lines.append(f"- {_named(name)}: threshold {_shown(a['threshold'])} → {_shown(b['threshold'])}")
-    return lines
+    (verdict, value, threshold), (verdict_now, value_now, now) = (
+        [_shown(claim[key]) for key in ("verdict", "value", "threshold")] for claim in (a, b)
+    )
+    judged = f"- {_named(name)}: {verdict} → {verdict_now} ({value} → {value_now}; reproduced if {now})"
+    bound = f"- {_named(name)}: threshold {threshold} → {now}"
+    return [judged] * (a["verdict"] != b["verdict"]) + [bound] * (a["threshold"] != b["threshold"])
 
 
 def _detector(name: str, a: Metrics, b: Metrics) -> list[str]:
@@ -154,24 +136,24 @@ def _detector(name: str, a: Metrics, b: Metrics) -> list[str]:
     return [f"- {_named(name)}: {', '.join(changes)}"] if changes else []
 
 
-def _numbers(found: list[Move]) -> list[str]:
-    if not found:
+def _numbers(found: pd.DataFrame) -> list[str]:
+    if found.empty:
         return []
-    beyond = sum(m.spreads is not None and m.spreads > 1 for m in found)
-    alone = sum(m.spread is None for m in found)
+    beyond, alone = (found["spreads"] > 1).sum(), found["spread"].isna().sum()
     note = f"{plural(len(found), 'metric')} of models changed, {beyond} by more than one standard deviation over seeds"
     note += f"; {alone} belong to models with one seed, which have no standard deviation." if alone else "."
     note += f" The {SHOWN} largest changes:" if len(found) > SHOWN else ""
     heading = "| model | metric | base | now | change | standard deviation (seeds) | change / standard deviation |"
-    return [note, "", heading, "| --- | --- " + "| ---: " * 5 + "|", *map(_row, found[:SHOWN])]
+    return [note, "", heading, "| --- | --- " + "| ---: " * 5 + "|", *(_row(m) for _, m in found[:SHOWN].iterrows())]
 
 
-def _row(move: Move) -> str:
-    spread = "one seed" if move.spread is None else f"{_shown(move.spread)} ({move.seeds})"
-    spreads = "–" if move.spreads is None else "∞" if math.isinf(move.spreads) else number(move.spreads, 1)
-    change = ("+" if move.now > move.base else "") + _shown(move.now - move.base)
-    fields = (_named(move.cell), _named(move.metric), _shown(move.base), _shown(move.now), change, spread)
-    return f"| {' | '.join((*fields, spreads))} |"
+def _row(move: pd.Series) -> str:
+    change = ("+" if move["now"] > move["base"] else "") + _shown(move["now"] - move["base"])
+    alone = math.isnan(move["spread"])
+    spread = "one seed" if alone else f"{_shown(move['spread'])} ({move['seeds']})"
+    spreads = "–" if alone else "∞" if math.isinf(move["spreads"]) else number(move["spreads"], 1)
+    names, values = map(_named, (move["cell"], move["metric"])), map(_shown, (move["base"], move["now"]))
+    return f"| {' | '.join((*names, *values, change, spread, spreads))} |"
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------

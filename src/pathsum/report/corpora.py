@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from pathsum.claims import registry
 from pathsum.claims.formatting import millions, number
@@ -13,7 +14,6 @@ from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
 from pathsum.page.document import MARKS
 from pathsum.page.render import markdown_text
-from pathsum.records.corpus import CorpusSummary
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.records.verdicts import ClaimResult
@@ -43,16 +43,17 @@ HEADINGS = {  # heading of each column of the first table
 
 def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
     """Return the row of one corpus: its description, its models, and the verdict and median of each claim."""
-    summaries = [c.summary for c in results.cells.values()]
-    two = [c.summary for c in results.with_layers(2)]
-    counts = {v: sum(c.verdict == v for c in claims) for v in (REPRODUCED, PARTLY, NOT, ABSENT)}
-    about = {
+    about = results.corpus
+    parts = about.train_documents + about.tuning_documents + about.verdict_documents
+    pieces = f" pieces ({about.source_documents} documents)" if parts > about.source_documents else ""
+    summaries, two = [c.summary for c in results.cells.values()], [c.summary for c in results.with_layers(2)]
+    found = {
         "corpus": name,
-        "corpus_hash": results.corpus.corpus_hash[:12],
-        "train_tokens": results.corpus.train_tokens,
-        "documents": f"{results.corpus.judged_documents}{_pieces(results.corpus)}",
-        "windows": results.corpus.judged_windows,
-        "d_vocab": results.corpus.d_vocab,
+        "corpus_hash": about.corpus_hash[:12],
+        "train_tokens": about.train_tokens,
+        "documents": f"{about.judged_documents}{pieces}",
+        "windows": about.judged_windows,
+        "d_vocab": about.d_vocab,
         "repeat_weight": f"{max((s.repeat_weight for s in summaries), default=1):g}",
         "seeds": " ".join(map(str, sorted({s.seed for s in summaries}))),
         "models": len(summaries),
@@ -60,13 +61,13 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         "prefix_matching": " ".join(number(s.prefix_matching) for s in two),
         "onset_tokens": " ".join("none" if s.onset_tokens is None else str(s.onset_tokens) for s in two),
         "onsets": f"{sum(s.onset_tokens is not None for s in two)} of {len(two)}",
-        **counts,
+        **{v: sum(c.verdict == v for c in claims) for v in (REPRODUCED, PARTLY, NOT, ABSENT)},
     }
-    judged: dict[str, str] = {}
     for c in claims:
+        median = "" if c.value is None else f"{c.value:.6g}"
         passing = f"{len(c.values) - len(c.short)} of {len(c.values)}"
-        judged |= {c.id: c.verdict, f"{c.id}_median": _exact(c.value), f"{c.id}_passing": passing}
-    return {key: str(value) for key, value in (about | judged).items()}
+        found |= {c.id: c.verdict, f"{c.id}_median": median, f"{c.id}_passing": passing}
+    return {key: str(value) for key, value in found.items()}
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -74,30 +75,12 @@ def read_rows(path: Path) -> list[Row]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.exists() else []
 
 
-def on_other_text(rows: Sequence[Row], corpus: str) -> str:
-    """State for each of ``rows`` but those of ``corpus`` in how many two-layer models induction has an onset."""
-    others = [r for r in rows if r["corpus"].partition("@")[0] != corpus]
-    found = ", ".join(f"{r['onsets']} on {r['corpus']}" for r in others)
-    return f"On other text, two-layer models with an onset of induction: {found} (corpora.md)." if others else ""
-
-
-def _pieces(corpus: CorpusSummary) -> str:
-    """Say that what is counted as documents is pieces of documents, if the text was cut."""
-    parts = corpus.train_documents + corpus.tuning_documents + corpus.verdict_documents
-    return f" pieces ({corpus.source_documents} documents)" if parts > corpus.source_documents else ""
-
-
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
     """Add ``rows`` (at least one) to corpora.csv and write corpora.md."""
-    path = folder / FILE
-    found = {r["corpus"]: r for r in (*read_rows(path), *rows) if list(r) == list(rows[0])}
-    sorted_rows = [found[corpus] for corpus in sorted(found)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(sorted_rows)
-    write_whole(path, text.getvalue().encode())
-    write_whole(folder / "corpora.md", page(sorted_rows).encode())
+    found = {r["corpus"]: r for r in (*read_rows(folder / FILE), *rows) if list(r) == list(rows[0])}
+    kept = [found[corpus] for corpus in sorted(found)]
+    write_whole(folder / FILE, pd.DataFrame(kept).to_csv(index=False, lineterminator="\n").encode())
+    write_whole(folder / "corpora.md", page(kept).encode())
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -131,10 +114,6 @@ def _shown(key: str, value: str) -> str:
     if key == "onset_tokens":
         return ", ".join(n if n == "none" else millions(int(n)) for n in value.split()) or "–"
     return value.replace(" ", ", ") if key == "prefix_matching" else value or "–"
-
-
-def _exact(value: float | int | None) -> str:
-    return "" if value is None else f"{value:.6g}"
 
 
 def _verdict(row: Row, claim: str, digits: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pathsum.claims.formatting import plural
 from pathsum.claims.preregistration import Preregistration
 from pathsum.figures.base import Figure
 from pathsum.figures.learning import headline
@@ -15,7 +14,7 @@ from pathsum.page.document import ClaimCard, Claims, Document, Section
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import corpora, lab, verdicts
+from pathsum.report import corpora, lab, told, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, setup
 from pathsum.report.chapters import failures, learning, one_layer, trust, two_layers, zero_layers
 from pathsum.report.chapters import setup as setup_chapter
@@ -24,11 +23,6 @@ from pathsum.report.themes import heads_and_edges
 from pathsum.report.themes.calibration import marked, with_coverage
 
 CLAIMS = "All claims, with the evidence"
-JUDGED = (
-    "A claim is reproduced if all models that it concerns meet what is needed (pass), and partly reproduced if some "
-    "do. The first value is the median, with the range over models (not a confidence interval) in parentheses; then "
-    "follows the value of each model. Chance: value without the effect. n: sample size per model. –: none given."
-)
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",
     "one_layer_copying_heads",
@@ -79,7 +73,7 @@ def story(
     titles = {name: theme.title for name, theme in themes().items()}
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
     chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))
-    told = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}
+    shown = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}
     sections = [_section(name, results, figures) for name in titles if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)]
     return Document(
         title=TITLE,
@@ -90,9 +84,9 @@ def story(
         cards=tuple(card for claim, card in zip(claims, cards, strict=True) if claim.id in FIRST),
         tally=verdicts.tally(claims),
         shortcuts=tuple(section.title for section in (*chapters, *sections) if section.title in SHORTCUTS),
-        warnings=_warnings(results),
+        warnings=(f"Not in this report, without records: {', '.join(results.missing)}.",) if results.missing else (),
         chapters=chapters,
-        appendix=(*(_without(section, told) for section in sections), verdicts.preregistration(registered, results)),
+        appendix=(*(_without(section, shown) for section in sections), verdicts.preregistration(registered, results)),
         sources={name: (name,) for name in registry.origins()} | sources() | OF_MECHANISMS,
     )
 
@@ -109,7 +103,7 @@ def _chapters(
     yield setup_chapter.chapter(results, registered)
     if exported and exported["models"]:
         yield lab.section(exported, results)
-    yield zero_layers.chapter(results, figures, registered)
+    yield zero_layers.chapter(results, figures)
     yield one_layer.chapter(results, figures)
     yield two_layers.chapter(results, figures, by_id)
     yield from (_section(name, results, figures) for name in AFTER_TWO_LAYERS)
@@ -117,7 +111,7 @@ def _chapters(
     yield learning.chapter(results, figures, by_id)
     yield from (_section(name, results, figures) for name in AFTER_LEARNING)
     yield trust.chapter(results, figures)
-    yield Section(CLAIMS, (JUDGED,), (Claims(tuple(cards)),))
+    yield told.section(CLAIMS, "chapters/claims", {}, {"claims": Claims(tuple(cards))})
 
 
 def _section(name: str, results: Results, figures: Figures) -> Section:
@@ -128,16 +122,6 @@ def _section(name: str, results: Results, figures: Figures) -> Section:
     return with_coverage(section, results) if theme.few_windows else section
 
 
-def _without(section: Section, told: Collection[str]) -> Section:
-    """Return ``section`` without the figures in ``told``, the names of those that a chapter shows."""
-    return replace(section, blocks=tuple(b for b in section.blocks if not (isinstance(b, Figure) and b.name in told)))
-
-
-def _warnings(results: Results) -> tuple[str, ...]:
-    if not results.missing:
-        return ()
-    are = "is" if len(results.missing) == 1 else "are"
-    return (
-        f"{plural(len(results.missing), 'declared model')} left no records and {are} not in this report: "
-        f"{', '.join(results.missing)}.",
-    )
+def _without(section: Section, shown: Collection[str]) -> Section:
+    """Return ``section`` without the figures in ``shown``, the names of those that a chapter shows."""
+    return replace(section, blocks=tuple(b for b in section.blocks if not (isinstance(b, Figure) and b.name in shown)))

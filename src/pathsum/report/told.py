@@ -6,7 +6,7 @@ In a template, paragraphs are separated by blank lines, and a paragraph [name] i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from pathsum.records import registry
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
 from pathsum.records.summary import CellSummary
+from pathsum.records.verdicts import ClaimResult
 
 
 class Frames:
@@ -103,22 +104,39 @@ def count(passes: pd.Series, noun: str = "model") -> str:
     return f"{int(passes.sum())} of {plural(len(passes), noun)}"
 
 
-FILTERS = {"num": number, "span": lambda values, digits=2: span(listed(values), digits), "count": count}
+def passing(claim: ClaimResult) -> str:
+    """Return "2 of 3 models": how many pass, of those that the claim judges."""
+    return f"{len(claim.values) - len(claim.short)} of {plural(len(claim.values), 'model')}"
 
 
-def section(title: str, name: str, facts: Mapping[str, Any], blocks: Mapping[str, Block]) -> Section:
-    """Return the section that the template themes/``name``.md makes of ``facts``. Absent ``blocks`` are left out."""
-    environment = Environment(loader=FileSystemLoader(Path(__file__).parent / "themes"), undefined=StrictUndefined,
-                              trim_blocks=True, lstrip_blocks=True)  # fmt: skip
-    environment.filters |= FILTERS
-    paragraphs, shown = [], []
-    for part in re.split(r"\n\s*\n", environment.get_template(f"{name}.md").render(facts)):
-        text = " ".join(part.split())
+FILTERS: dict[str, Callable[..., str]] = {
+    "num": lambda value, digits=2: number(None if pd.isna(value) else float(value), digits),
+    "span": lambda values, digits=2: span(listed(values), digits),
+    "count": count,
+    "passing": passing,
+}
+FOLDERS = [Path(__file__).parent, Path(__file__).parent / "themes"]
+TEMPLATES = Environment(loader=FileSystemLoader(FOLDERS), undefined=StrictUndefined, trim_blocks=True,
+                        lstrip_blocks=True)  # fmt: skip
+TEMPLATES.filters |= FILTERS
+
+
+def paragraphs(name: str, facts: Mapping[str, Any]) -> list[str]:
+    """Return the paragraphs that the template ``name``.md, in a folder under report/, makes of ``facts``."""
+    parts = re.split(r"\n\s*\n", TEMPLATES.get_template(f"{name}.md").render(facts))
+    return [text for part in parts if (text := " ".join(part.split()))]
+
+
+def section(title: str, name: str, facts: Mapping[str, Any], blocks: Mapping[str, Block], *more: str) -> Section:
+    """Return the section that the template themes/``name``.md (or, with a folder in its name, that template) makes of
+    ``facts``. Absent ``blocks`` are left out. ``more``: sections with details."""
+    texts, shown = [], []
+    for text in paragraphs(name if "/" in name else f"themes/{name}", facts):
         if block := re.fullmatch(r"\[(\w+)\]", text):
             shown += [blocks[block[1]]] if block[1] in blocks else []
         else:
-            paragraphs.append(text)
-    return Section.of(title, paragraphs, shown)
+            texts.append(text)
+    return Section.of(title, texts, shown, more)
 
 
 def absent(title: str) -> Section:

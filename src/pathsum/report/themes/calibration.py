@@ -1,20 +1,22 @@
-"""The section on how detectors and intervals do on synthetic corpora, and the notes on both in other sections."""
+"""Detectors and intervals on synthetic corpora, and the notes on both in other sections; words in calibration.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import plural
 from pathsum.claims.reliability import TRUSTED, coverage, precision, recall
 from pathsum.core.storage import frame
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row
-from pathsum.page.document import Column, Section, Table, Text
+from pathsum.page.document import Kind, Section, Table
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.results import Results
+from pathsum.report import told
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
 TITLE = "Precision and recall of the detectors"
@@ -25,33 +27,25 @@ QUANTITIES = {
 }
 
 
+def facts(results: Results) -> dict[str, Any]:
+    """Return the rows of the detectors, and which fall short. Empty without calibration."""
+    if not (rows := calibrated(results)):
+        return {}
+    return {
+        "rows": frame(rows, CalibrationRow),
+        "trusted": TRUSTED,
+        "weak": [detectors()[r.detector].name for r in rows if not trusted(r)],
+        "unsure": [detectors()[r.detector].name for r in rows if trusted(r) and not certain(r)],
+        "coverage": coverage(results),
+    }
+
+
 def section(results: Results, figures: Figures) -> Section:
     """Describe the test on synthetic corpora, and show precision and recall of each detector."""
-    rows = calibrated(results)
-    if not rows:
-        return Section(TITLE, ("No detector was tested on text with known structure.",))
-    left_out = max(r.not_learned for r in rows)
-    corpora = (
-        "Each detector was tested on models trained on synthetic corpora with known structure, the ground truth. The "
-        "corpora are independent: each has its own rules, text and model. The intervals allow for the likeness of "
-        f"units of one corpus. {plural(left_out, 'model')} had not learned the rules of the text, judged by the "
-        f"held-out loss, and {'is' if left_out == 1 else 'are'} left out. Untrained models and corpora without the "
-        "rule in question contain no positives. Precision is the share of found units that are present in the ground "
-        "truth. Recall is the share of present units that are found."
-    )
-    composition = (
-        "Composition is judged on all twelve edges of each model with two layers of two heads. Intervention decides "
-        "which edges are present. An edge is present (the model relies on it) if the loss at words that a rule "
-        "produced rises by at least half a nat when the edge is removed, or falls by as much when, of all edges of its "
-        "kind, only this one is restored. An edge is absent if both effects are at most a tenth of a nat. Edges in "
-        "between are left out. Edges into a head whose own effect, by the same two tests, is below half a nat are also "
-        "left out, because the loss cannot show what such a head reads; one row of the table counts them as absent. An "
-        "edge is found if it composes (rule in the section “Two layers”)."
-    )
-    tables = (_table(rows), *([_coverage(results.coverage)] if results.coverage else []))
-    return Section.of(
-        TITLE, (corpora, composition, coverage(results), _limits(rows)), (figures["calibration"], *tables)
-    )
+    if not (found := facts(results)):
+        return told.absent(TITLE)
+    tables = {"detectors": _table(calibrated(results)), "coverages": _coverage(frame(results.coverage, CoverageRow))}
+    return told.section(TITLE, "calibration", found, {**figures, **tables})
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
@@ -90,51 +84,45 @@ def _doubt(row: CalibrationRow) -> str:
     return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below the aim, {TRUSTED}."
 
 
-def _limits(rows: Sequence[CalibrationRow]) -> str:
-    weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
-    unsure = [detectors()[r.detector].name for r in rows if trusted(r) and not certain(r)]
-    low = f"Precision or recall is below {TRUSTED} for: {'; '.join(weak)}."
-    verdict = low if weak else f"Precision and recall reach {TRUSTED} for every detector."
-    if unsure:
-        verdict += f" Both reach {TRUSTED}, but a lower bound does not, for: {'; '.join(unsure)}."
-    return (
-        f"{verdict} These values are a best case: in models of real text, more heads share a function, and the rules "
-        "of the text are not known."
-    )
-
-
 def _table(rows: Sequence[CalibrationRow]) -> Table:
-    return Table.of(
-        rows,
-        Text("detector", lambda r: detectors()[r.detector].name),
-        Text("ground truth; found if", lambda r: detectors()[r.detector].criterion),
-        Column("units", lambda r: str(r.n)),
-        Column("corpora", "models"),
-        Column("units in the ground truth", lambda r: str(r.positives)),
-        Column("corpora that contain them", "positive_models"),
-        Column("units found", lambda r: str(r.found)),
-        Column("precision (95 %)", precision),
-        Column("recall (95 %)", recall),
-        caption="Each detector on synthetic corpora. Units are the token pairs, skip-trigrams, heads, edges or models "
-        "that it judges. Precision and recall with 95 % intervals.",
-        csv="calibration.csv",
+    shown = [
+        {
+            "detector": detectors()[r.detector].name,
+            "ground truth; found if": detectors()[r.detector].criterion,
+            "units": str(r.n),
+            "corpora": r.models,
+            "units in the ground truth": str(r.positives),
+            "corpora that contain them": r.positive_models,
+            "units found": str(r.found),
+            "precision (95 %)": precision(r),
+            "recall (95 %)": recall(r),
+        }
+        for r in rows
+    ]
+    caption = (
+        "Units are the token pairs, skip-trigrams, heads, edges or models that a detector judges. Precision and recall "
+        "with 95 % intervals."
     )
+    kinds: dict[str, Kind] = {"detector": "text", "ground truth; found if": "text"}
+    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="calibration.csv")
 
 
-def _coverage(rows: Sequence[CoverageRow]) -> Table:
-    return Table.of(
-        rows,
-        Text("loss", "text"),
-        Text("quantity", lambda r: QUANTITIES[r.quantity]),
-        Column("windows", lambda r: str(r.windows)),
-        Column("intervals", lambda r: f"{r.n:,}"),
-        Column("models", "models"),
-        Column("share that hold the value (95 %)", ("share", "share_low", "share_high")),
-        caption=f"How often 95 % intervals hold the true value: the effect of resample ablation on {rows[0].many} "
+def _coverage(rows: pd.DataFrame) -> Table:
+    shown = {
+        "loss": rows["text"],
+        "quantity": rows["quantity"].map(QUANTITIES),
+        "windows": rows["windows"].astype(str),
+        "intervals": rows["n"],
+        "models": rows["models"],
+        "share that hold the value (95 %)": told.intervals(rows, "share", "share_low", "share_high"),
+    }
+    caption = (
+        f"How often 95 % intervals hold the true value: the effect of resample ablation on {rows['many'].max()} "
         "windows, of which each interval draws some with replacement. Effects are changes of the loss on held-out text "
-        "or on the second copy of repeated random tokens, in models of synthetic corpora.",
-        csv="coverage.csv",
+        "or on the second copy of repeated random tokens, in models of synthetic corpora."
     )
+    kinds: dict[str, Kind] = {"loss": "text", "quantity": "text"}
+    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="coverage.csv")
 
 
 def calibration(results: Results) -> Figure | None:

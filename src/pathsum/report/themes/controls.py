@@ -16,7 +16,7 @@ from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row
 from pathsum.figures.learning import led_caption, shade_led
 from pathsum.page.document import Kind, Section
-from pathsum.records.results import FORMED, Cell, Results
+from pathsum.records.results import FORMED, Results
 from pathsum.report import told
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames
@@ -38,12 +38,6 @@ def facts(t: Frames) -> dict[str, Any]:
     holds = np.where(formed, matching >= FORMED, matching <= NOT_FORMED)
     verdict = np.select([unknown, holds], ["–", "as expected"], "not as expected")
     return {"cells": cells.assign(expected=expected, verdict=verdict), "kinds": set(kind) - {""}}
-
-
-def outcome(cell: Cell) -> tuple[str, str]:
-    """Return the expected outcome of a control, and whether it was observed; both are "–" without one."""
-    found = facts(Frames({cell.name: cell}))["cells"].iloc[0]
-    return found["expected"], found["verdict"]
 
 
 def section(results: Results, figures: Figures) -> Section:

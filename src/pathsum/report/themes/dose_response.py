@@ -1,5 +1,5 @@
 """Models that were led to induction on text where it hardly pays (docs/framework.md §6.7). The words are in
-dose_response.md and, for the chapter on learning, in dose_response_chapter.md."""
+dose_response.md and in chapters/learning.md."""
 
 from __future__ import annotations
 
@@ -64,12 +64,6 @@ def section(results: Results, _: Figures) -> Section:
     caption = "Models led to induction on prose by a weight of repeats in the loss."
     table = told.table(shown, caption, digits, csv="dose_response.csv")
     return told.section(TITLE, "dose_response", found, {"doses": table})
-
-
-def paragraph(doses: Sequence[DoseRow]) -> str:
-    """Return the paragraph of the chapter on learning. Empty without models."""
-    found = facts(doses)
-    return told.section(TITLE, "dose_response_chapter", found, {}).paragraphs[0] if found else ""
 
 
 def dose_response(results: Results) -> Figure | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,7 @@ from pathsum.claims.sufficiency import MOST
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, picture, row, side_by_side
 from pathsum.page.document import Kind, Section, Table
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.records.sufficiency import FROZEN, HEADS, PATHS, Kept
 from pathsum.report import told
@@ -42,17 +41,6 @@ def section(results: Results, figures: Figures) -> Section:
         return told.absent(TITLE)
     tables = {"heads": _heads(found["rows"]), "paths": _paths(found["shares"])}
     return told.section(TITLE, "sufficiency", found, {**figures, **tables})
-
-
-def measured(results: Results) -> list[Cell]:
-    """Return the models that the section shows."""
-    found = facts(Frames(results.cells))
-    return [results.cells[name] for name in found["rows"]["cell"].unique()] if found else []
-
-
-def why_not_minimal(cells: Sequence[Cell]) -> str:
-    """State why one previous-token head and its key edge leave little: the last paragraph of the section."""
-    return told.section(TITLE, "sufficiency", facts(Frames({c.name: c for c in cells})), {}).paragraphs[-1]
 
 
 def _heads(rows: pd.DataFrame) -> Table:

@@ -24,13 +24,13 @@ from bench.measuring import alone, peak_mb, record, seconds
 from bench.shapes import Shape, model_config
 from pathsum.config import CellConfig, ExtractConfig, TokenizerConfig, TrainConfig
 from pathsum.core.storage import read_lines
-from pathsum.corpora.text_files import TextCorpus
-from pathsum.corpora.tokenizing import tokenize_corpus
-from pathsum.data.bos import BOS
-from pathsum.data.windows import Windows
 from pathsum.extraction.cell import extract
 from pathsum.imported.extraction import eval_data
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
+from pathsum.text.bos import BOS
+from pathsum.text.text_files import TextCorpus
+from pathsum.text.tokenizing import tokenize_corpus
+from pathsum.text.windows import Windows
 from pathsum.training.loop import train
 from pipelines.paths import ROOT, params
 

@@ -30,9 +30,9 @@ from pathsum.config import (
     unknown,
 )
 from pathsum.core.storage import write_json
-from pathsum.corpora.corpus import load_corpus
-from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.model.positions import scheme
+from pathsum.text.corpus import load_corpus
+from pathsum.text.synthetic import synthetic_corpus
 from pipelines import grid
 from pipelines.compose import compose
 from pipelines.handwritten import read_preregistration

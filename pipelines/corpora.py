@@ -19,8 +19,8 @@ import yaml
 
 from pathsum.claims.registry import judge_all
 from pathsum.core.locks import held
-from pathsum.corpora.text_files import matches
 from pathsum.report.corpora import row, write_rows
+from pathsum.text.text_files import matches
 from pipelines import repro
 from pipelines.handwritten import read_settings
 from pipelines.paths import REPORTS, RUNS, TOKENS, stage

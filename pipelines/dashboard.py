@@ -20,7 +20,7 @@ def default_entity() -> str:
 if __name__ == "__main__":
     with stage(threads=0):
         try:
-            from pathsum.tracking.dashboard import report, workspace
+            from pathsum.report.dashboard import report, workspace
         except ImportError as error:
             raise ImportError(f"expected wandb-workspaces, got {error}; pip install 'pathsum[dashboard]'") from error
         tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")

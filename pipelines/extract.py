@@ -15,20 +15,20 @@ from pathsum.core import store
 from pathsum.core.manifest import MANIFEST, damage, require_whole
 from pathsum.core.memory import keep_freed
 from pathsum.core.storage import read_json, read_lines, read_value
-from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
-from pathsum.data.tokens import read_tokens
-from pathsum.data.windows import HeldOut
 from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import EvalData
-from pathsum.ngrams.statistics import CorpusStatistics
-from pathsum.probes.evaluation import Device, Evaluation
+from pathsum.records.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
+from pathsum.text.statistics import CorpusStatistics
+from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
+from pathsum.text.tokens import read_tokens
+from pathsum.text.windows import HeldOut
 from pathsum.training.store import locked
 from pipelines import grid, pool
 from pipelines.paths import CIRCUITS, MODELS, RECORDS, STATISTICS, THREADS, TOKENS, params, section, stage
 from pipelines.progress import HEADING, row_of
 
-CODE = ("pathsum.extraction.cell", "pathsum.ngrams.statistics", "pathsum.data.tokenizer")
+CODE = ("pathsum.extraction.cell", "pathsum.text.statistics", "pathsum.text.tokenizer")
 
 
 def records_of(name: str, config: ExtractConfig) -> Path:

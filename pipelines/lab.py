@@ -6,13 +6,13 @@ from typing import Any
 
 from pathsum.config import ExtractConfig, load
 from pathsum.core.manifest import require_whole
-from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash
-from pathsum.data.tokens import read_tokens
-from pathsum.data.windows import HeldOut
-from pathsum.figures.detail import in_detail
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.page.lab import export, runs_on_page
 from pathsum.records.results import Results
+from pathsum.report.figures.detail import in_detail
+from pathsum.report.page.lab import export, runs_on_page
+from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash
+from pathsum.text.tokens import read_tokens
+from pathsum.text.windows import HeldOut
 from pipelines.paths import MODELS, TOKENS, params, section
 
 

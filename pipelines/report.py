@@ -22,7 +22,7 @@ from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.compare import MEASURED
 from pathsum.report.corpora import FILE, read_rows
 from pathsum.report.story import draw_all
-from pathsum.tracking.tracker import Run, mirror, mirror_tables, run_id, tags
+from pathsum.training.tracker import Run, mirror, mirror_tables, run_id, tags
 from pipelines import grid
 from pipelines.lab import read_lab
 from pipelines.paths import (

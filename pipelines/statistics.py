@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathsum.config import ExtractConfig, load
 from pathsum.core.manifest import write_manifest
 from pathsum.core.storage import write_json, write_rows
-from pathsum.ngrams.statistics import corpus_statistics
 from pathsum.records.corpus import NGramRow
+from pathsum.text.statistics import corpus_statistics
 from pipelines.paths import STATISTICS, THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":

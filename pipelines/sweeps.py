@@ -14,9 +14,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from pathsum.core.storage import read_lines, read_value, write_json
-from pathsum.probes.evaluation import Evaluation
-from pathsum.tracking.tracker import result
+from pathsum.records.evaluation import Evaluation
 from pathsum.training.store import CHECKPOINTS, LOG
+from pathsum.training.tracker import result
 from pipelines.paths import TOKENS
 from pipelines.progress import sweep_table
 

@@ -9,9 +9,9 @@ if __name__ == "tokenize":  # imported in place of the standard library's module
 
 from pathsum.config import SyntheticCorpus, TokenizerConfig, load
 from pathsum.core.storage import read_value, write_json
-from pathsum.corpora.corpus import load_corpus
-from pathsum.corpora.synthetic import synthetic_corpus
-from pathsum.corpora.tokenizing import CUT, tokenize_corpus
+from pathsum.text.corpus import load_corpus
+from pathsum.text.synthetic import synthetic_corpus
+from pathsum.text.tokenizing import CUT, tokenize_corpus
 from pipelines.paths import THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ from pathsum.claims.formatting import millions, number
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core import store
 from pathsum.core.storage import read_json, read_lines, write_json
-from pathsum.data.tokens import TokenHeader, read_tokens
-from pathsum.data.windows import HeldOut, Windows
-from pathsum.probes.evaluation import Evaluation
-from pathsum.tracking.tracker import Run, mirror, result, run_id, tags
+from pathsum.records.evaluation import Evaluation
+from pathsum.text.tokens import TokenHeader, read_tokens
+from pathsum.text.windows import HeldOut, Windows
 from pathsum.training import ranks
 from pathsum.training.device import choose, describe
 from pathsum.training.loop import train
 from pathsum.training.store import CHECKPOINTS, LOG, finished, locked
+from pathsum.training.tracker import Run, mirror, result, run_id, tags
 from pipelines import grid, pool
 from pipelines.paths import MODELS, RUNS, TOKENS, model_of, params, section, stage
 

@@ -11,7 +11,7 @@ from pathsum.config import CellConfig, ExtractConfig, ModelConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from tests import handmade
 from tests.training.small import TRAIN
 

@@ -24,8 +24,8 @@ from pathsum.config import (
     TrainConfig,
     load,
 )
-from pathsum.corpora.corpus import load_corpus, sources
-from pathsum.corpora.python_sources import PythonCorpus
+from pathsum.text.corpus import load_corpus, sources
+from pathsum.text.python_sources import PythonCorpus
 from tests.extraction.small import HOW
 from tests.training.small import CELL, MODEL, TRAIN
 

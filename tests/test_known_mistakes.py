@@ -37,23 +37,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import pathsum.behavior
 import pathsum.circuits
-import pathsum.probes
+from pathsum.behavior.induction import copying, prefix_matching, repeat_losses
+from pathsum.behavior.positional import attention_by_distance, bos, previous_token
 from pathsum.circuits.atlas import occurrences
 from pathsum.circuits.composition import composition, composition_scores
 from pathsum.circuits.content import by_hops
 from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
 from pathsum.circuits.paths import by_order, exactness, path_sum
 from pathsum.core.weights import Head, Weights
-from pathsum.data.repeated import repeated_random
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework
 from pathsum.extraction import exactness as exactness_checks
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
-from pathsum.probes.induction import copying, prefix_matching, repeat_losses
-from pathsum.probes.positional import attention_by_distance, bos, previous_token
+from pathsum.text.repeated import repeated_random
 from tests import handmade
 from tests.random_models import (
     BATCH,
@@ -237,11 +237,11 @@ def tensors(thing: Any) -> Iterator[Tensor]:
 
 
 def readers_of_patterns() -> list[Callable[..., Any]]:
-    """Return every public function of ``pathsum.circuits`` and ``pathsum.probes`` that takes attention patterns.
+    """Return every public function of ``pathsum.circuits`` and ``pathsum.behavior`` that takes attention patterns.
 
     These functions are found by the shapes in their signatures.
     """
-    rooms = (pathsum.circuits, pathsum.probes)
+    rooms = (pathsum.circuits, pathsum.behavior)
     found = [module for room in rooms for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")]
     modules = [importlib.import_module(module.name) for module in found]
     functions = [f for m in modules for _, f in inspect.getmembers(m, inspect.isfunction) if f.__module__ == m.__name__]

@@ -30,16 +30,16 @@ from pathsum.config import (
     load,
 )
 from pathsum.core.storage import read_json, read_lines, read_records
-from pathsum.corpora.corpus import load_corpus
-from pathsum.corpora.text_files import text_documents
-from pathsum.data import tokens
-from pathsum.data.bos import BOS
-from pathsum.data.tokenizer import token_bytes, train_tokenizer
-from pathsum.data.tokens import pieces, read_tokens
 from pathsum.imported.open_weights import open_weights
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Device
+from pathsum.records.evaluation import Device
+from pathsum.text import tokens
+from pathsum.text.bos import BOS
+from pathsum.text.corpus import load_corpus
+from pathsum.text.text_files import text_documents
+from pathsum.text.tokenizer import token_bytes, train_tokenizer
+from pathsum.text.tokens import pieces, read_tokens
 from tests.extraction.small import HOW
 from tests.imported.models import POSITIONS, written
 from tests.test_config import SWEEP

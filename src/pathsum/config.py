@@ -82,7 +82,7 @@ class Frozen(BaseModel):
 
 
 class Corpus(Frozen):
-    """The settings of every corpus. Each source of ``pathsum.corpora`` adds its own."""
+    """The settings of every corpus. Each source of ``pathsum.text`` adds its own."""
 
     source: str
     name: Label

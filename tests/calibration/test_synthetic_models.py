@@ -11,7 +11,7 @@ import torch
 from pathsum.calibration import synthetic as room
 from pathsum.calibration.synthetic import Curve
 from pathsum.config import SyntheticModelConfig
-from pathsum.corpora.synthetic import synthetic_corpus, synthetic_text
+from pathsum.text.synthetic import synthetic_corpus, synthetic_text
 from pathsum.training.evaluate import token_losses
 from tests import handmade
 from tests.calibration.synthetic import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_models, small_windows, transformer

@@ -23,7 +23,7 @@ from pathsum.circuits.paths import path_logits
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
-from pathsum.ngrams.lift import Counts, Text, counts
+from pathsum.text.lift import Counts, Text, counts
 from tests import handmade
 
 D_VOCAB, POS, BATCH = 19, 13, 37

@@ -21,12 +21,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from pathsum.behavior.induction import copying, prefix_matching
 from pathsum.circuits.atlas import effects, occurrences, source_weight, strongest
 from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.eigenvalues import copying_eigenvalues, matching_eigenvalues, positivity
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.weights import Head, Weights
-from pathsum.probes.induction import copying, prefix_matching
 from tests import handmade
 
 BLOCK, BATCH = 11, 5

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from pathsum.core.storage import read_lines
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from tests.cluster.services import Services, free_port, kill, services, succeeds
 from tests.cluster.sweep import FIXED, MODELS, contents, finished, trainers, until
 

@@ -60,7 +60,7 @@ def test_a_fingerprint_depends_on_facts_and_on_the_code_that_is_reached(source: 
 
 def test_training_and_extraction_reach_their_code_and_not_that_of_the_report() -> None:
     training, extraction = closure(["pathsum.training.loop"]), closure(["pathsum.extraction.cell"])
-    assert {"pathsum.training.optimizer", "pathsum.model.fast.attention", "pathsum.data.windows"} <= set(training)
+    assert {"pathsum.training.optimizer", "pathsum.model.fast.attention", "pathsum.text.windows"} <= set(training)
     assert {"pathsum.extraction.suffixes", "pathsum.circuits.composition", "pathsum.records.heads"} <= set(extraction)
     assert not [name for name in (*training, *extraction) if name.split(".")[1:2] in (["report"], ["config"], ["page"])]
 

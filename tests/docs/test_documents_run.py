@@ -41,7 +41,7 @@ EXCEPTIONS = {
     "make test": "runs this test",
     "make smoke": "makes the graph that these tests use",
     "make cluster": "starts clusters; tests/cluster",
-    "make leet": "needs a terminal; tests/tracking/test_leet.py",
+    "make leet": "needs a terminal; tests/training/tracking/test_leet.py",
     "make compare": "named without its argument, which docs/sharing.md gives",
     "make report": "draws the whole report; the last stage of make smoke",
     "make sweep JOBS=2 ARGS='model.n_layers=1,2 seed=0,1,2'": TRAINS,

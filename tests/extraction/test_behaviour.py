@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.behaviour.labels import THRESHOLDS
+from pathsum.behavior import induction, positional
+from pathsum.behavior.labels import THRESHOLDS
 from pathsum.config import CellConfig
 from pathsum.extraction import behaviour, formation
 from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.probes import induction, positional
 from pathsum.training.evaluate import token_losses
 from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL, trained

@@ -14,8 +14,8 @@ from pathsum.core.storage import read_lines
 from pathsum.extraction import token_tables, watch_it_learn
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records import registry
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.tokens import JOINER
 from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL, trained

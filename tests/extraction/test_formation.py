@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.behaviour.icl_positions import icl_positions
-from pathsum.behaviour.loss_drops import loss_drops
+from pathsum.behavior.icl_positions import icl_positions
+from pathsum.behavior.loss_drops import loss_drops
 from pathsum.circuits.composition import composition
 from pathsum.config import CellConfig
 from pathsum.core.storage import read_lines
 from pathsum.extraction import formation
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records import registry
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.formation import around_onset
 from pathsum.training.evaluate import evaluate, token_losses
 from tests.extraction.small import HOW, evidence

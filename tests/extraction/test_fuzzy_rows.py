@@ -13,7 +13,7 @@ from pathsum.extraction import fuzzy_matching
 from pathsum.extraction.fuzzy_matching import scored, tables
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
 from tests import handmade
 from tests.random_models import HOW, cell_of, loaded

@@ -23,7 +23,7 @@ from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
 from pathsum.statistics.rotation import random_rotation
 from pathsum.training.evaluate import token_losses

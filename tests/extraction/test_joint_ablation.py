@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.behaviour.loss_drops import loss_drops
+from pathsum.behavior.loss_drops import loss_drops
 from pathsum.extraction import joint_ablation
 from pathsum.extraction.inputs import EvalData, trace_trained
 from pathsum.extraction.joint_ablation import ROTATIONS, WHOLE, Trial, text_drops, trials

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from pathsum.behaviour.suffix_sequences import Trials, draw_trials
+from pathsum.behavior.suffix_sequences import Trials, draw_trials
 from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.extraction import sufficiency, suffixes
 from pathsum.extraction.edges import Edge
@@ -18,7 +18,7 @@ from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.extraction.roles import Roles
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, cuts, tables
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.sufficiency import Kept
 from pathsum.records.suffixes import CONTROLS_OF, Cut, SuffixCutRow, SuffixMatchRow
 from tests import handmade

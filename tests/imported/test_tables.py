@@ -11,7 +11,6 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from pathsum.config import ExtractConfig
-from pathsum.data.windows import Windows, documents_of
 from pathsum.imported import extraction
 from pathsum.imported import model as imported
 from pathsum.imported.extraction import exactness_check, extract_tables, pieces_of
@@ -19,6 +18,7 @@ from pathsum.imported.model import CheckpointModel, Extra, TransformerLensModel
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
+from pathsum.text.windows import Windows, documents_of
 from tests.imported.models import D_VOCAB, N_CTX, POSITIONS, some_tokens, written
 from tests.training.small import MODEL
 

@@ -14,9 +14,9 @@ from tokenizers.pre_tokenizers import ByteLevel, Metaspace, Split, Whitespace, W
 from tokenizers.trainers import BpeTrainer
 
 from pathsum.config import TokenizerConfig
-from pathsum.corpora.hub import local_or_hub
-from pathsum.data.tokenizer import train_tokenizer, vocabulary
 from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
+from pathsum.text.hub import local_or_hub
+from pathsum.text.tokenizer import train_tokenizer, vocabulary
 
 TEXT = "the café and the tea, the cup and the spoon\n" * 7
 
@@ -219,7 +219,7 @@ def test_a_hub_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch, 
         raise huggingface_hub.errors.LocalEntryNotFoundError("no entry")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    monkeypatch.setattr("pathsum.corpora.hub.connection_error", lambda: unreachable)
+    monkeypatch.setattr("pathsum.text.hub.connection_error", lambda: unreachable)
     with pytest.raises(ValueError, match="hub repository with model.safetensors, got no entry"):
         local_or_hub("owner/name", "model.safetensors")
     assert asked == [unreachable is not None]
@@ -232,5 +232,5 @@ def test_a_file_downloaded_before_needs_no_hub(monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / "models--owner--name" / "refs").mkdir()
     (tmp_path / "models--owner--name" / "refs" / "main").write_text("0123abc")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("pathsum.corpora.hub.connection_error", lambda: OSError("no network"))
+    monkeypatch.setattr("pathsum.text.hub.connection_error", lambda: OSError("no network"))
     assert local_or_hub("owner/name", "config.json") == stored / "config.json"

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from pathsum.behavior.induction import prefix_matching, repeat_losses
 from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.interventions.run import HeadActivation, Place, Run
 from pathsum.model.transformer import Transformer
-from pathsum.probes.induction import prefix_matching, repeat_losses
 from tests import handmade
 from tests.model.built import NORMS, POSITIONS, build, config, sample
 

@@ -27,7 +27,7 @@ from pathsum.config import (
     TrackingConfig,
     load,
 )
-from pathsum.corpora.corpus import load_corpus
+from pathsum.text.corpus import load_corpus
 from pipelines import compose as composition
 from pipelines import grid, train
 from pipelines.check import check_valid, without_effect

@@ -14,9 +14,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from pathsum.config import TokenizerConfig
-from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
+from pathsum.text.tokenizer import tokenizer_hash, train_tokenizer
 from pipelines.extract_imported import arguments, extract
 from pipelines.paths import ROOT
 from tests.commands import command

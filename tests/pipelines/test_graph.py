@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pathsum.core.storage import read_lines
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.report.compare import MEASURED
-from pathsum.tracking.tracker import result
+from pathsum.training.tracker import result
 from pipelines.results import read_results
 from tests.pipelines.workspace import CELLS, CONTROLS, edit, locked, sh, stale, started, with_what_follows
 
@@ -135,7 +135,7 @@ def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph:
 @pytest.mark.parametrize(
     ("file", "directly", "in_the_end"),
     [
-        ("figures/heads.py", {"report"}, {"report"}),
+        ("report/figures/heads.py", {"report"}, {"report"}),
         (
             "circuits/atlas.py",
             {"extract", "calibrate"},

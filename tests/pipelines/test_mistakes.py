@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pathsum.core.storage import parse_json, read_json, read_lines, read_records
-from pathsum.probes.evaluation import Device
+from pathsum.records.evaluation import Device
 from pipelines import paths
 from pipelines.paths import ROOT, model_of, params, section
 from pipelines.train_cell import set_threads

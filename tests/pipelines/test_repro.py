@@ -22,7 +22,7 @@ from pipelines.paths import ROOT, params, stage
 from pipelines.progress import HEADING, row_of
 from pipelines.train_cell import Told
 from tests.commands import command
-from tests.tracking.found import FOUND
+from tests.training.tracking.found import FOUND
 
 
 def test_a_small_model_of_two_layers_and_of_one_come_first_and_then_the_longest() -> None:

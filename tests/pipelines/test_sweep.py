@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from tests.page.browser import CHROMIUM, Browser
 from tests.pipelines.workspace import TOKENS, commit, edit, run, sh, started
+from tests.report.page.browser import CHROMIUM, Browser
 
 
 def stored(folder: Path) -> set[str]:

@@ -23,7 +23,7 @@ import getpass, os, sys
 from pathlib import Path
 import pipelines
 from pathsum.config import TrackingConfig
-from pathsum.tracking.tracker import Run, mirror
+from pathsum.training.tracker import Run, mirror
 from pipelines.paths import stage
 config = TrackingConfig(mode="offline", project="p", group="g", entity="")
 with stage(0), mirror(config, Run("a", "a", "t"), Path.cwd()):

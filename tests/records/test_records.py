@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, write_json, write_rows
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.heads import HeadRow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.roles import HeadRoles
 
 FIRST = Evaluation(0, 0, 0.0, 0.0, 0.0, 0.0, [[0.9, 0.0], [0.0, 0.0]], [[0.0, 0.9], [0.0, 0.0]], [], [])

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from pathsum.claims.registry import judge_all
-from pathsum.page.lab import export
 from pathsum.records.composition import CompositionRow
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
+from pathsum.report.page.lab import export
 from pathsum.report.story import draw_all
-from tests.page.small import HOSTILE, documents, random_model, tokenizer, windows
-from tests.page.watched import NAME, with_torch_patterns
 from tests.report import synthetic
+from tests.report.page.small import HOSTILE, documents, random_model, tokenizer, windows
+from tests.report.page.watched import NAME, with_torch_patterns
 
 
 def exported_models() -> dict[str, Any]:

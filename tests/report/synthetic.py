@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records.ablations import OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.balance import BalanceRow
@@ -21,6 +20,7 @@ from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.records.copying import CopyingRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.tokens import JOINER

@@ -6,9 +6,9 @@ import dataclasses
 
 from pathsum.claims.causal import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
-from pathsum.page.document import Table
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.results import Cell, Results
+from pathsum.report.page.document import Table
 from pathsum.report.themes.causal import ablations, facts, section
 from pathsum.report.told import Frames
 from tests.report import synthetic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pathsum.page.document import Section
+from pathsum.report.page.document import Section
 from pathsum.report.theme import themes
 from pathsum.report.themes.calibration import certain, facts, marked, section, trusted, with_coverage
 from pathsum.report.themes.causal import ablations

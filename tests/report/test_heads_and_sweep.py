@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pathsum.page.document import Table
 from pathsum.records.composition import CompositionRow
 from pathsum.records.results import Cell, Results
+from pathsum.report.page.document import Table
 from pathsum.report.themes.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.themes.two_layers import composition, facts, section
 from pathsum.report.told import Frames

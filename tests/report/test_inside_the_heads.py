@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pathsum.page.document import Table
 from pathsum.records.results import Results
 from pathsum.records.subspaces import DeletingRow
 from pathsum.records.virtual_heads import VirtualHeadRow
+from pathsum.report.page.document import Table
 from pathsum.report.themes.weights_side import facts, section, subspaces
 from pathsum.report.told import Frames
 from tests.report import synthetic

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from pathsum.page.roles import names
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
+from pathsum.report.page.roles import names
 from pathsum.report.themes import attention_sinks, behaviour
 from pathsum.report.told import Frames
 from tests.report import synthetic

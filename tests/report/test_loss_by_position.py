@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pathsum.probes.in_context import LONG_CONTEXT
+from pathsum.behavior.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
 from pathsum.report.chapters import setup
 from pathsum.report.story import UNFROZEN

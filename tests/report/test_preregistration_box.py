@@ -8,7 +8,7 @@ from html import unescape
 
 from pathsum.claims.preregistration import Change, Preregistration, Protocol
 from pathsum.claims.registry import judge_all, stated
-from pathsum.page.render import html, markdown
+from pathsum.report.page.render import html, markdown
 from pathsum.report.story import story
 from pathsum.report.verdicts import PREREGISTRATION, notes
 from tests.report import synthetic

@@ -19,9 +19,6 @@ from pathsum.claims.formatting import number, spelled
 from pathsum.claims.metrics import headline, metrics
 from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
-from pathsum.figures.symbols import visible
-from pathsum.page.document import PAPERS, slug
-from pathsum.page.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.records.heads import HeadRow
 from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Results, read_cell, write_cell
@@ -29,6 +26,9 @@ from pathsum.report import told
 from pathsum.report.answer import answer, facts
 from pathsum.report.build import tables, write_report
 from pathsum.report.chapters import one_layer, two_layers, zero_layers
+from pathsum.report.figures.symbols import visible
+from pathsum.report.page.document import PAPERS, slug
+from pathsum.report.page.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.report.story import FIRST, contents, draw_all
 from pathsum.report.themes import norm_scales
 from tests.report import synthetic

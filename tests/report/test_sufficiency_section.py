@@ -10,10 +10,10 @@ import pytest
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.claims.registry import claims
 from pathsum.claims.sufficiency import CONTROLS, MINIMAL_CONTROLS, NO_HEAD, TOO_LITTLE
-from pathsum.page.document import Table
 from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
 from pathsum.records.verdicts import ClaimResult
+from pathsum.report.page.document import Table
 from pathsum.report.themes.sufficiency import facts, section, sufficiency
 from pathsum.report.told import Frames
 from tests.report import synthetic

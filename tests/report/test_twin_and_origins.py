@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from pathsum.claims.registry import judge_all
-from pathsum.figures.base import Figure
-from pathsum.page.document import anchor
 from pathsum.records import registry
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
+from pathsum.report.figures.base import Figure
+from pathsum.report.page.document import anchor
 from pathsum.report.story import story
 from pathsum.report.theme import sources
 from pipelines.paths import ROOT

@@ -12,8 +12,8 @@ import numpy as np
 
 from pathsum.config import CellConfig, ModelConfig, TrainConfig
 from pathsum.core.storage import read_lines
-from pathsum.data.windows import Windows
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
+from pathsum.text.windows import Windows
 from pathsum.training.loop import train
 
 D_VOCAB = 19

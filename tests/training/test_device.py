@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pathsum.config import ConfigError, TrainConfig, load
-from pathsum.probes.evaluation import Device
+from pathsum.records.evaluation import Device
 from pathsum.training.device import choose, describe, peak_flops, product_dtype
 from tests.training.small import TRAIN
 

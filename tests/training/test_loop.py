@@ -18,9 +18,9 @@ from torch.optim import Optimizer
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig, ModelConfig, TrainConfig
 from pathsum.core.storage import read_lines
-from pathsum.data.windows import order
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
+from pathsum.text.windows import order
 from pathsum.training import ranks
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, update
 from pathsum.training.optimizer import optimizers, rate

@@ -20,8 +20,8 @@ from omegaconf import OmegaConf
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core.manifest import sha256
 from pathsum.core.storage import read_json, read_lines, write_json
-from pathsum.data.tokens import TokenHeader
-from pathsum.probes.evaluation import Device, Evaluation
+from pathsum.records.evaluation import Device, Evaluation
+from pathsum.text.tokens import TokenHeader
 from pathsum.training import ranks
 from pipelines import grid
 from pipelines.paths import ROOT, params

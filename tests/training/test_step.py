@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch.optim import SGD
 
 from pathsum.config import ModelConfig
-from pathsum.data.repeats import repeat_weights
 from pathsum.model.transformer import Transformer
+from pathsum.text.repeats import repeat_weights
 from pathsum.training.step import update
 from pathsum.training.threads import in_threads
 from tests.training.small import D_VOCAB, MODEL, windows

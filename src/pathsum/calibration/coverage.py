@@ -15,11 +15,11 @@ from torch import Tensor
 from pathsum.calibration.edges import Edge
 from pathsum.calibration.score import interval
 from pathsum.calibration.synthetic import SyntheticModel
-from pathsum.data.repeated import repeated_random
 from pathsum.extraction.causal import WINDOWS, Bench
 from pathsum.interventions.run import SIDES, Place, Run
 from pathsum.records.calibration import CoverageRow
 from pathsum.statistics.bootstrap import mean_intervals, ratio_interval
+from pathsum.text.repeated import repeated_random
 
 MANY = 192  # windows whose mean effect is the true value
 SIZES = (WINDOWS, 64)  # windows of an interval

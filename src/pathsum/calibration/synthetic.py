@@ -13,19 +13,19 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
+from pathsum.behavior.induction import prefix_matching
 from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
 from pathsum.calibration.stacked import train_together
 from pathsum.config import HELD_OUT, TUNING, CellConfig, ExtractConfig, SyntheticModelConfig
-from pathsum.corpora.synthetic import SyntheticText, SyntheticTruth, synthetic_corpus, synthetic_text
-from pathsum.data.bos import BOS
-from pathsum.data.repeated import repeated_random
-from pathsum.data.windows import order
 from pathsum.extraction import behaviour, framework
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
-from pathsum.probes.induction import prefix_matching
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import LabelRow
+from pathsum.text.bos import BOS
+from pathsum.text.repeated import repeated_random
+from pathsum.text.synthetic import SyntheticText, SyntheticTruth, synthetic_corpus, synthetic_text
+from pathsum.text.windows import order
 from pathsum.training.loop import total_steps
 
 EVALUATED = 128  # held-out documents for each evaluation, and for the effects of edges

@@ -34,9 +34,9 @@ from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
 from pathsum.extraction.inputs import EvalData, TracedModel
-from pathsum.ngrams.lift import Counts, Text, counts
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance
 from pathsum.records.tokens import word_of
+from pathsum.text.lift import Counts, Text, counts
 
 AREA = 1 << 22  # largest number of entries of a head's patterns that are examined, to bound memory and time
 CANDIDATES = 300  # skip-trigrams per head, those with the largest summed effect, that are counted in the text

@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.attention_sinks import forbidden, silenced, uniform_share
-from pathsum.behaviour.labels import by_window
+from pathsum.behavior.attention_sinks import forbidden, silenced, uniform_share
+from pathsum.behavior.labels import by_window
+from pathsum.behavior.positional import bos
 from pathsum.circuits.importance import window_losses
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
-from pathsum.probes.positional import bos
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.statistics.bootstrap import mean_intervals
 

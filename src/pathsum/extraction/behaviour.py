@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.labels import (
+from pathsum.behavior import induction, positional
+from pathsum.behavior.labels import (
     Pattern,
     Score,
     after_earlier,
@@ -31,13 +32,12 @@ from pathsum.circuits.logit_lens import lens_losses
 from pathsum.circuits.value_weighted import value_weighted
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Head
-from pathsum.data.repeated import repeated_random
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.probes import induction, positional
 from pathsum.records.heads import LabelRow
 from pathsum.records.logit_lens import LensRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
+from pathsum.text.repeated import repeated_random
 
 _SEED = 2022
 

@@ -13,14 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.behavior.in_context import in_context_loss_drop
+from pathsum.behavior.induction import prefix_matching
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.key_edge import contrasts
 from pathsum.extraction.terms import term_rows
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.probes.in_context import in_context_loss_drop
-from pathsum.probes.induction import prefix_matching
 from pathsum.records.ablations import CONTROL, METHODS, AblationRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation

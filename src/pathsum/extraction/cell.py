@@ -12,18 +12,18 @@ from typing import Any
 import torch
 
 import pathsum.extraction
-from pathsum.behaviour.icl_positions import icl_loss_drop, icl_positions
-from pathsum.behaviour.loss_drops import loss_drops
-from pathsum.behaviour.repeats import guessing_nats, second_copy_top1
+from pathsum.behavior import induction
+from pathsum.behavior.icl_positions import icl_loss_drop, icl_positions
+from pathsum.behavior.loss_drops import loss_drops
+from pathsum.behavior.repeats import guessing_nats, second_copy_top1
 from pathsum.circuits import bigram
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.extraction.framework import SMOOTHING
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
-from pathsum.probes import induction
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records import registry
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles

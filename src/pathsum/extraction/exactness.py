@@ -15,7 +15,7 @@ from pathsum.extraction import score_paths
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.exactness import ExactnessRow
 
 

@@ -14,9 +14,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.icl_positions import icl_loss_drop
-from pathsum.behaviour.labels import MOST, by_window
-from pathsum.behaviour.loss_drops import loss_drops
+from pathsum.behavior.icl_positions import icl_loss_drop
+from pathsum.behavior.induction import prefix_matching
+from pathsum.behavior.labels import MOST, by_window
+from pathsum.behavior.loss_drops import loss_drops
+from pathsum.behavior.positional import previous_token
 from pathsum.circuits.composition import composition
 from pathsum.circuits.score_paths import preference_contrast
 from pathsum.config import ExtractConfig
@@ -24,8 +26,6 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.probes.induction import prefix_matching
-from pathsum.probes.positional import previous_token
 from pathsum.records.formation import ChangePointRow, FormationRow, around_onset
 from pathsum.records.roles import HeadRoles, Place
 from pathsum.records.trajectories import TokenLossRow

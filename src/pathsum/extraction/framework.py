@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pathsum.behavior import induction, positional
 from pathsum.circuits import bigram, eigenvalues
 from pathsum.circuits.composition import benjamini_hochberg, scores_of_writers, sizes, variance, varying
 from pathsum.circuits.qk_ov import ov_circuit
@@ -19,7 +20,6 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.model.transformer import Trace
-from pathsum.probes import induction, positional
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow

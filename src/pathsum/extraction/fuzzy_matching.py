@@ -13,16 +13,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.fuzzy_sequences import Alike, Trials, draw_trials, rename
+from pathsum.behavior.fuzzy_sequences import Alike, Trials, draw_trials, rename
 from pathsum.circuits.fuzzy_matching import match_scores, standardised
 from pathsum.config import ExtractConfig
-from pathsum.data.bos import BOS
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up
 from pathsum.model.transformer import Transformer
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.roles import HeadRoles, Place
 from pathsum.statistics.bootstrap import mean_intervals
+from pathsum.text.bos import BOS
 from pathsum.training.evaluate import token_losses
 
 POSITIONS, SHORTEST, PASSAGES = 32, 5, 48  # longest and shortest sequence in tokens; number of passages of text

@@ -11,16 +11,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.loss_drops import loss_drops
+from pathsum.behavior.loss_drops import loss_drops
 from pathsum.circuits.bigram import CountRows
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.core.weights import Weights
-from pathsum.data.repeated import repeated_random
 from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.roles import Place
 from pathsum.statistics.phase_change import Onset, onset
+from pathsum.text.repeated import repeated_random
 
 SETTLED = 0.05  # share of training
 _SEED = 2021

@@ -13,15 +13,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.loss_drops import positions
+from pathsum.behavior.loss_drops import positions
 from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records.ablations import CONTROL, METHODS
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.joint_ablation import INDUCTION, OTHERS, JointAblationRow
 from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, ratio_interval

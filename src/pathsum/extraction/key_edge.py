@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.data.repeated import repeated_random
 from pathsum.extraction.edges import Edge, cut, second_copy
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.records.ablations import CONTRASTED, OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
+from pathsum.text.repeated import repeated_random
 
 JUDGED, CHUNK = 64, 16  # windows that judge, and windows in memory at the same time
 _SEED = 2026

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pathsum.behaviour.labels import MOST, two_back
+from pathsum.behavior.labels import MOST, two_back
 from pathsum.extraction.inputs import TrainedModel
 from pathsum.records.roles import MATCHES, Place, scored
 

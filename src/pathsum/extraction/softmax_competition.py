@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.softmax_competition import LEAST_BLOCK, inhibition, preference
+from pathsum.behavior.softmax_competition import LEAST_BLOCK, inhibition, preference
 from pathsum.config import ExtractConfig
-from pathsum.data.repeated import repeated_random
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Transformer
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
+from pathsum.text.repeated import repeated_random
 
 OFFSETS = {"match": 0, "after": 1, "before": -1}
 ONE_LAYER_SETS = 8  # sets of repeated windows in a model of one layer, of which the claim needs narrow intervals

@@ -19,19 +19,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.labels import by_window
+from pathsum.behavior.in_context import in_context_loss_drop
+from pathsum.behavior.induction import prefix_matching
+from pathsum.behavior.labels import by_window
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
-from pathsum.data.repeated import repeated_random
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.joint_ablation import induction_heads
 from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import HeadActivation, Place, Run
-from pathsum.probes.in_context import in_context_loss_drop
-from pathsum.probes.induction import prefix_matching
 from pathsum.records.roles import HeadRoles
 from pathsum.records.sufficiency import FROZEN, HEADS, Kept, SufficiencyRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, share_interval
+from pathsum.text.repeated import repeated_random
 
 WINDOWS, TEXT = 64, 64  # windows of repeated random tokens, and of text
 CHUNK = 16  # windows in memory at the same time; they are resampled from each other

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.behaviour.suffix_sequences import SHORTEST_WINDOW, Trials, draw_trials
-from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
+from pathsum.behavior.suffix_sequences import SHORTEST_WINDOW, Trials, draw_trials
+from pathsum.behavior.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
 from pathsum.extraction.edges import Edge, cut, second_copy

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from pathsum.behavior import induction, positional
 from pathsum.circuits import eigenvalues
 from pathsum.circuits.composition import composition
 from pathsum.circuits.deleting import alignment, covariance, removed
@@ -26,7 +27,6 @@ from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.probes import induction, positional
 from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.roles import Place
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow

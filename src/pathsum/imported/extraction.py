@@ -12,20 +12,20 @@ from jaxtyping import Int, Int64
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.behaviour.labels import uniform_attention
+from pathsum.behavior import induction
+from pathsum.behavior.labels import uniform_attention
 from pathsum.circuits import bigram
 from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
-from pathsum.data.counting import pair_counts
-from pathsum.data.windows import HeldOut, Windows, balanced, documents_of
 from pathsum.extraction import atlas, framework
 from pathsum.extraction.inputs import EvalData, trace_model
 from pathsum.imported.model import Imported
-from pathsum.ngrams.statistics import BigramRows
-from pathsum.probes import induction
 from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ImportedSummary
+from pathsum.text.counting import pair_counts
+from pathsum.text.statistics import BigramRows
+from pathsum.text.windows import HeldOut, Windows, balanced, documents_of
 
 MOST_PATHS = 10_000  # that the exactness check adds up; 4 layers of 8 heads have 6,561
 MOST_NUMBERS = 200_000_000  # numbers in the largest trace; this limits the number of windows

@@ -18,8 +18,8 @@ from torch.nn.functional import pad
 
 from pathsum.circuits.paths import path_sum
 from pathsum.core.weights import Weights
-from pathsum.data.bos import BOS
 from pathsum.model.transformer import Trace, Transformer
+from pathsum.text.bos import BOS
 
 
 class CheckpointModel(Transformer):

@@ -17,9 +17,9 @@ from jaxtyping import Int64
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
-from pathsum.corpora.text_files import text_documents
-from pathsum.data.bos import BOS, BOS_TEXT
-from pathsum.data.tokenizer import printable
+from pathsum.text.bos import BOS, BOS_TEXT
+from pathsum.text.text_files import text_documents
+from pathsum.text.tokenizer import printable
 
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together

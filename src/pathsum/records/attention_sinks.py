@@ -7,7 +7,7 @@ from pathsum.records.registry import record
     "attention_sinks",
     "attention to the first token, and the rise of the loss without this attention",
     "mean A[i, 0]; loss with A[·, 0] = 0 − loss without intervention; other attention unchanged or scaled to sum to 1",
-    "behaviour/attention_sinks.py",
+    "behavior/attention_sinks.py",
 )
 class AttentionSinkRow:
     """The attention of a head to the first token of held-out windows (attention sink), and the rise of the loss without

@@ -7,7 +7,7 @@ from pathsum.records.registry import record
     "corpus",
     "sizes of the corpus, unigram and bigram losses",
     "mean −log P(next | token) of the smoothed bigram model on held-out text",
-    "ngrams/statistics.py",
+    "text/statistics.py",
     stored="data/statistics/summary.json",
     stage="statistics",
 )
@@ -43,7 +43,7 @@ class CorpusSummary:
     "ngrams",
     "frequent n-grams",
     "counts",
-    "ngrams/statistics.py",
+    "text/statistics.py",
     stored="data/statistics/ngrams.parquet",
     stage="statistics",
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.registry import record
 
 

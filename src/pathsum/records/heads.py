@@ -33,7 +33,7 @@ class HeadRow:
         return self.copying_positivity > COPYING
 
 
-@record("distances", "attention by distance", "mean A[i, i − distance]", "probes/positional.py")
+@record("distances", "attention by distance", "mean A[i, i − distance]", "behavior/positional.py")
 class DistanceRow:
     """The mean attention of a head to the key at one distance."""
 
@@ -47,7 +47,7 @@ class DistanceRow:
     "labels",
     "score of each head for each behavior, with interval, chance and threshold",
     "mean of A over queries and windows; label if the lower end of the interval > max(threshold, 3 chance)",
-    "behaviour/labels.py",
+    "behavior/labels.py",
 )
 class LabelRow:
     """The score of a head for one behavior (docs/framework.md §5.7), with its chance level: the score of uniform causal

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from pathsum.core.manifest import require_whole, write_manifest
 from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, write_json, write_rows, write_whole
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.heads import HeadRow
 from pathsum.records.registry import name_of, tables
 from pathsum.records.roles import MATCHES, HeadRoles

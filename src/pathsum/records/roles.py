@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 
 Place = tuple[int, int]  # layer and head
 MATCHES = 0.1  # least prefix matching of an induction head at the last evaluation of training; chance is near 0.005

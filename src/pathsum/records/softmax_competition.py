@@ -8,7 +8,7 @@ from pathsum.records.registry import record
     "softmax_competition",
     "preference of heads for the match and for its neighbors, in repeated windows minus other windows",
     "log A[p, p − block + n] − mean over nearby keys of log A; Δ log A_k = −log(1 + A_j (e^δ − 1))",
-    "behaviour/softmax_competition.py",
+    "behavior/softmax_competition.py",
 )
 class SoftmaxCompetitionRow:
     """The preference of a head for one key over nearby keys, in nats of log attention.

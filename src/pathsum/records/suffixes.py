@@ -45,7 +45,7 @@ CONTROLS_OF = {  # of each cut
     "suffix_matches",
     "attention to the followers of matches of one, two and three tokens",
     "A[last, follower], mean over both orders",
-    "behaviour/suffixes.py",
+    "behavior/suffixes.py",
 )
 class SuffixMatchRow:
     """The attention of a head from the last position to the followers of two earlier matches, in sequences of random

@@ -1,6 +1,6 @@
 """The summary of one model: the numbers that claims and metrics.json use."""
 
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.registry import record
 
 

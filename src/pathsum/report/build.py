@@ -11,9 +11,6 @@ import pandas as pd
 from pathsum.claims.metrics import CELL_METRICS
 from pathsum.claims.preregistration import Preregistration
 from pathsum.core.storage import frame
-from pathsum.figures.base import stacked
-from pathsum.figures.learning import best
-from pathsum.page.render import html, markdown
 from pathsum.records import registry
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
@@ -22,6 +19,9 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
 from pathsum.report.corpora import Row
+from pathsum.report.figures.base import stacked
+from pathsum.report.figures.learning import best
+from pathsum.report.page.render import html, markdown
 from pathsum.report.story import UNFROZEN, story
 from pathsum.report.theme import Figures
 

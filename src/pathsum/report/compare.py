@@ -15,7 +15,7 @@ import pandas as pd
 
 from pathsum.claims.formatting import number, plural
 from pathsum.claims.metrics import CALIBRATION_METRICS, CELL_METRICS, CORPUS_METRICS
-from pathsum.page.render import markdown_text
+from pathsum.report.page.render import markdown_text
 
 Metrics = Mapping[str, Any]
 SHOWN = 12  # largest number of changed metrics that are listed

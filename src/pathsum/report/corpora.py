@@ -12,11 +12,11 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import millions, number
 from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
-from pathsum.page.document import MARKS
-from pathsum.page.render import markdown_text
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.records.verdicts import ClaimResult
+from pathsum.report.page.document import MARKS
+from pathsum.report.page.render import markdown_text
 
 FILE = "corpora.csv"
 Row = dict[str, str]

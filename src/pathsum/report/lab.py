@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pathsum.figures.symbols import visible
-from pathsum.page.document import Lab, Section
-from pathsum.page.roles import roles
 from pathsum.records.results import Results
+from pathsum.report.figures.symbols import visible
+from pathsum.report.page.document import Lab, Section
+from pathsum.report.page.roles import roles
 
 TITLE = "The lab"
 

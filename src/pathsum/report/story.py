@@ -7,10 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from pathsum.claims.preregistration import Preregistration
-from pathsum.figures.base import Figure
-from pathsum.figures.learning import headline
-from pathsum.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
-from pathsum.page.document import ClaimCard, Claims, Document, Section
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
@@ -18,6 +14,10 @@ from pathsum.report import corpora, lab, told, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, setup
 from pathsum.report.chapters import failures, learning, one_layer, trust, two_layers, zero_layers
 from pathsum.report.chapters import setup as setup_chapter
+from pathsum.report.figures.base import Figure
+from pathsum.report.figures.learning import headline
+from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
+from pathsum.report.page.document import ClaimCard, Claims, Document, Section
 from pathsum.report.theme import Figures, drawn, sources, themes
 from pathsum.report.themes import heads_and_edges
 from pathsum.report.themes.calibration import marked, with_coverage

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pathsum.claims.themes import THEMES
-from pathsum.figures.base import Figure
-from pathsum.page.document import Section
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.results import Results
+from pathsum.report.figures.base import Figure
+from pathsum.report.page.document import Section
 
 Figures = Mapping[str, Figure]
 

@@ -18,13 +18,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pathsum.claims.formatting import head_label, interval, number, plural, span
 from pathsum.core.storage import frame
-from pathsum.page.document import Block, Entry, Kind, Section, Table
-from pathsum.probes.evaluation import Evaluation
 from pathsum.records import registry
+from pathsum.records.evaluation import Evaluation
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
 from pathsum.records.summary import CellSummary
 from pathsum.records.verdicts import ClaimResult
+from pathsum.report.page.document import Block, Entry, Kind, Section, Table
 
 
 class Frames:

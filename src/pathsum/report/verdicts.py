@@ -10,10 +10,10 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import NO_MODEL, OWN, near_threshold, without_head
 from pathsum.claims.preregistration import Change, Preregistration
-from pathsum.page.document import ClaimCard, ModelValue, Section, Table
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
+from pathsum.report.page.document import ClaimCard, ModelValue, Section, Table
 from pathsum.report.told import Frames
 
 PREREGISTRATION = "What was tuned, and on which data"

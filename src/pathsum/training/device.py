@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import torch
 
-from pathsum.probes.evaluation import Device
+from pathsum.records.evaluation import Device
 from pathsum.training import ranks
 
 _SIDE, _ROUNDS = 8192, 20  # side and number of the timed products; one takes 1.1e12 FLOP, enough to fill any GPU

@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.behavior.in_context import in_context_loss_drop
+from pathsum.behavior.induction import copying, prefix_matching, repeat_losses
+from pathsum.behavior.positional import previous_token
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
-from pathsum.probes.in_context import in_context_loss_drop
-from pathsum.probes.induction import copying, prefix_matching, repeat_losses
-from pathsum.probes.positional import previous_token
+from pathsum.records.evaluation import Evaluation
 from pathsum.training.threads import in_threads
 
 _CHUNK = 4  # windows per forward pass, so that their float32 logits (batch × pos × vocab) stay in the cache

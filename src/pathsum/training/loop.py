@@ -14,12 +14,12 @@ import torch
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.core.manifest import sha256, write_manifest
 from pathsum.core.storage import json_lines, read_lines, write_whole
-from pathsum.data.repeated import repeated_random
-from pathsum.data.repeats import repeat_weights
-from pathsum.data.windows import Windows, order, shuffled
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.evaluation import Evaluation
+from pathsum.text.repeated import repeated_random
+from pathsum.text.repeats import repeat_weights
+from pathsum.text.windows import Windows, order, shuffled
 from pathsum.training import ranks
 from pathsum.training.device import choose, product_dtype
 from pathsum.training.evaluate import evaluate

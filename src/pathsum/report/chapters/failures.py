@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pathsum.claims.judging import NOT, PARTLY
-from pathsum.page.document import ClaimCard, Section, Table, Text
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
+from pathsum.report.page.document import ClaimCard, Section, Table, Text
 from pathsum.report.themes import one_layer, sufficiency
 from pathsum.report.told import Frames
 

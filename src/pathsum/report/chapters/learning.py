@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures
 from pathsum.report.themes import dose_response, formation, joint_ablation, phase_change
 from pathsum.report.told import Frames

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathsum.claims.one_layer import confirmed
-from pathsum.figures.detail import in_detail
-from pathsum.figures.symbols import visible
-from pathsum.page.document import Block, Column, Section, Table, Text
 from pathsum.records.results import Cell, Results
 from pathsum.report import told
+from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.symbols import visible
+from pathsum.report.page.document import Block, Column, Section, Table, Text
 from pathsum.report.theme import Figures
 from pathsum.report.themes import one_layer, softmax_competition
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pathsum.behavior.in_context import LONG_CONTEXT
 from pathsum.claims.preregistration import Preregistration
-from pathsum.page.document import Section
-from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.told import Frames
 from pathsum.report.verdicts import PREREGISTRATION
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.agreement import EDGES, KINDS, QUESTIONS, table
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, calibrated, detectors
 from pathsum.report.themes import agreement, calibration, controls, exactness, provenance
 from pathsum.report.themes.calibration import TRUSTED, certain, trusted

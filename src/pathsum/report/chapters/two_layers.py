@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pathsum.claims.sufficiency import MOST
-from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.records.sufficiency import Kept
 from pathsum.records.suffixes import Cut
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures
 from pathsum.report.themes import behaviour, causal, content, sufficiency, suffixes, two_layers
 from pathsum.report.told import Frames

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures
 from pathsum.report.themes import zero_layers
 from pathsum.report.told import Frames

@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from pathsum.claims.formatting import number
-from pathsum.page.document import Section, Table
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
 from pathsum.report import told
@@ -23,6 +22,7 @@ from pathsum.report.agreement import (
     agreement,
     evidence,
 )
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames
 

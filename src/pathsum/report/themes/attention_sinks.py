@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from pathsum.claims.formatting import head_label
-from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals
 

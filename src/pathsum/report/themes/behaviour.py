@@ -8,12 +8,12 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, span
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, errors, legend_of_depths, picture, row
-from pathsum.page.document import Section, Table
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, errors, legend_of_depths, picture, row
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.told import Frames, listed
 

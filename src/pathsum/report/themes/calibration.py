@@ -11,12 +11,12 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.reliability import TRUSTED, coverage, precision, recall
 from pathsum.core.storage import frame
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row
-from pathsum.page.document import Kind, Section, Table
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.page.document import Kind, Section, Table
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
 TITLE = "Precision and recall of the detectors"

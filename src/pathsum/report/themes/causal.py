@@ -11,12 +11,12 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import signed, span
 from pathsum.claims.reliability import coverage
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, errors, picture
-from pathsum.page.document import Kind, Section, Table
 from pathsum.records.ablations import METHODS
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, errors, picture
+from pathsum.report.page.document import Kind, Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals, labels, listed
 

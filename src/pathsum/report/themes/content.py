@@ -9,11 +9,11 @@ import pandas as pd
 from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.score_paths import POSITION
-from pathsum.figures.base import Figure
-from pathsum.figures.preferences import preferences
-from pathsum.page.document import Kind, Section
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures.base import Figure
+from pathsum.report.figures.preferences import preferences
+from pathsum.report.page.document import Kind, Section
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.themes.score_paths import with_terms
 from pathsum.report.told import Frames, intervals, labels, listed

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import layers_label, millions
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row
-from pathsum.figures.learning import led_caption, shade_led
-from pathsum.page.document import Kind, Section
 from pathsum.records.results import FORMED, Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.learning import led_caption, shade_led
+from pathsum.report.page.document import Kind, Section
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames
 

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import plural
 from pathsum.core.storage import frame
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row
-from pathsum.page.document import Section
 from pathsum.records.doses import DoseRow
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Where induction hardly pays"

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row
-from pathsum.page.document import Section
 from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, listed
 

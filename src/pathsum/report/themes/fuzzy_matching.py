@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, plural, span
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, errors, picture, row, side_by_side
-from pathsum.page.document import Section, Table
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMeasure
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals, listed
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathsum.figures.detail import in_detail
-from pathsum.page.document import HeadsAndEdges, Section
-from pathsum.page.heads_and_edges import payload
 from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures.detail import in_detail
+from pathsum.report.page.document import HeadsAndEdges, Section
+from pathsum.report.page.heads_and_edges import payload
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Heads and what they read"

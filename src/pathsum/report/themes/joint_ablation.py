@@ -9,14 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import plural
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row
-from pathsum.page.document import Kind, Section, Table
 from pathsum.records.ablations import CONTROL
 from pathsum.records.joint_ablation import INDUCTION, OTHERS
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.page.document import Kind, Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals
 

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, layers_label, number
 from pathsum.claims.one_layer import copying_heads, highest_matching
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, axes_through_zero, picture, row
-from pathsum.page.document import Section, Table
 from pathsum.records.copying import SPREADS
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.agreement import KINDS
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, axes_through_zero, picture, row
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.themes import skip_trigrams
 from pathsum.report.told import Frames, intervals, labels

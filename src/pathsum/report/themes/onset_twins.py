@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from pathsum.claims.onset_twins import CLAMPED, SMEARED, onset, twin
-from pathsum.page.document import Kind, Section
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import Kind, Section
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "What limits the onset"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pathsum.page.document import ORIGINS, Entry, Section, anchor
 from pathsum.records.registry import origins
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import ORIGINS, Entry, Section, anchor
 from pathsum.report.theme import Figures, Theme
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from pathsum.behavior.in_context import LONG_CONTEXT
 from pathsum.claims.formatting import layers_label
 from pathsum.claims.phase_change import BEFORE
-from pathsum.figures.behaviour import trajectories
-from pathsum.figures.learning import phase_change
-from pathsum.figures.positions import loss_by_position
-from pathsum.page.document import Section
-from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures.behaviour import trajectories
+from pathsum.report.figures.learning import phase_change
+from pathsum.report.figures.positions import loss_by_position
+from pathsum.report.page.document import Section
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.told import Frames
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+from pathsum.behavior.in_context import LONG_CONTEXT
 from pathsum.claims.content import virtual_heads_little
 from pathsum.claims.formatting import millions
 from pathsum.claims.phase_change import AFTER, BEFORE, icl_loss_drop_before_onset
-from pathsum.page.document import Section
-from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import FORMED, Results
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, listed
 

@@ -8,11 +8,11 @@ import pandas as pd
 
 from pathsum.claims.formatting import number, span
 from pathsum.claims.score_paths import POSITION, TERMS, term
-from pathsum.figures.base import Figure
-from pathsum.figures.preferences import preferences
-from pathsum.page.document import Section, plain
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures.base import Figure
+from pathsum.report.figures.preferences import preferences
+from pathsum.report.page.document import Section, plain
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, labels, listed
 

@@ -11,12 +11,12 @@ from scipy.special import stdtrit
 
 from pathsum.claims.formatting import head_label, interval, number
 from pathsum.claims.one_layer import copying_share, passing_share
-from pathsum.figures.symbols import visible
-from pathsum.page.document import Kind, Table
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.report import told
+from pathsum.report.figures.symbols import visible
+from pathsum.report.page.document import Kind, Table
 from pathsum.report.told import Frames
 
 ENTRIES_A_HEAD = 4  # skip-trigrams that the table shows per head

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals, labels
 

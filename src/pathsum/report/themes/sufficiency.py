@@ -9,13 +9,13 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import span
 from pathsum.claims.sufficiency import MOST
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row, side_by_side
-from pathsum.page.document import Kind, Section, Table
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.records.sufficiency import FROZEN, HEADS, PATHS, Kept
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row, side_by_side
+from pathsum.report.page.document import Kind, Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals
 

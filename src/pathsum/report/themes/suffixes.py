@@ -10,12 +10,12 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.content import CURRENT, FURTHER, PREVIOUS, TWO_BACK
 from pathsum.claims.formatting import span
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, errors, picture, row, side_by_side
-from pathsum.page.document import Section, Table
 from pathsum.records.results import Results
 from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, intervals, labels, listed
 

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure as Canvas
 from scipy.special import stdtrit
 
 from pathsum.claims.formatting import layers_label, millions, number
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row
-from pathsum.page.document import Section, Table
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames
 

@@ -15,14 +15,14 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from pathsum.claims.formatting import layers_label, number
 from pathsum.claims.reliability import reliability
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, axes_through_zero, layer_palette, picture
-from pathsum.figures.heads import attention_by_distance
-from pathsum.page.document import Block, Kind, Section, Table
 from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT
 from pathsum.records.heads import COPYING
 from pathsum.records.results import FORMED, Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, axes_through_zero, layer_palette, picture
+from pathsum.report.figures.heads import attention_by_distance
+from pathsum.report.page.document import Block, Kind, Section, Table
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 from pathsum.report.told import Frames, labels
 

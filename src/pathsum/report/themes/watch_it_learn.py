@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathsum.page.document import Section, Watch
-from pathsum.page.watch_it_learn import payload, watched
 from pathsum.records.results import Results
 from pathsum.report import told
+from pathsum.report.page.document import Section, Watch
+from pathsum.report.page.watch_it_learn import payload, watched
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Watch it learn"

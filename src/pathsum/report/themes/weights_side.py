@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, number
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, axes_through_zero, picture, row, side_by_side
-from pathsum.page.document import Entry, Kind, Section, Table
 from pathsum.records.results import FORMED, Results
 from pathsum.records.tokens import JOINER
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, axes_through_zero, picture, row, side_by_side
+from pathsum.report.page.document import Entry, Kind, Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames, labels, listed
 

@@ -10,14 +10,14 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.figures import symbols
-from pathsum.figures.base import Figure, picture, row, stacked
-from pathsum.figures.detail import in_detail
-from pathsum.figures.symbols import visible
-from pathsum.page.document import Section
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import told
+from pathsum.report.figures import symbols
+from pathsum.report.figures.base import Figure, picture, row, stacked
+from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.symbols import visible
+from pathsum.report.page.document import Section
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.told import Frames
 

@@ -1,0 +1,140 @@
+"""The type of a figure, the style that all figures share, and helpers for panels. Equal records give equal bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
+
+from pathsum.claims.formatting import layers_label, spelled
+from pathsum.records.results import Cell, Results
+from pathsum.report.figures import symbols
+
+STYLE = {
+    **sns.axes_style("ticks"),
+    **sns.plotting_context("notebook", font_scale=0.95),
+    "svg.hashsalt": "pathsum",
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "figure.facecolor": "white",
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure as SVG and PNG, with its title, its caption and a table that has at least the numbers shown."""
+
+    name: str
+    title: str
+    caption: str
+    svg: bytes
+    png: bytes
+    data: pd.DataFrame
+    wide: bool  # whether the page shows it at full width
+
+
+def picture(
+    name: str,
+    title: str,
+    caption: str,
+    data: pd.DataFrame,
+    size_inches: tuple[float, float],
+    paint: Callable[[Canvas], None],
+) -> Figure:
+    """Paint a new canvas in the shared style, with names of models and heads spelled out, and return the figure."""
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=size_inches, layout="constrained")
+        paint(canvas)
+        _spell_names(canvas)
+        svg = _bytes(canvas, "svg", {"Date": None, "Creator": None})
+        canvas.set_layout_engine(None)  # the PNG reuses the layout of the SVG, which takes time to compute
+        return Figure(
+            name=name,
+            title=title,
+            caption=caption,
+            svg=svg,
+            png=_bytes(canvas, "png", {"Software": None}),
+            data=data,
+            wide=size_inches[0] > 8,
+        )
+
+
+def _spell_names(canvas: Canvas) -> None:
+    for text in canvas.findobj(Text):
+        text.set_text(spelled(text.get_text()))
+    for axis in (axis for ax in canvas.axes for axis in (ax.xaxis, ax.yaxis)):
+        labels = [label.get_text() for label in axis.get_ticklabels()]
+        if labels != (names := [spelled(label) for label in labels]):
+            axis.set_ticks(axis.get_ticklocs(), names)
+
+
+def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format=kind, metadata=metadata, dpi=160)
+    return buffer.getvalue()
+
+
+def stacked(cells: Iterable[Cell], kind: type[Any], *about: str) -> pd.DataFrame:
+    """Return the rows of the record ``kind`` of all ``cells`` as one table."""
+    rows = [
+        (c.name, *(getattr(c.summary, name) for name in about), *dataclasses.astuple(r))
+        for c in cells
+        for r in c.rows(kind)
+    ]
+    return pd.DataFrame(rows, columns=["cell", *about, *(f.name for f in dataclasses.fields(kind))])
+
+
+def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
+    """Add ``n`` panels side by side to ``canvas`` and return them."""
+    return list(canvas.subplots(1, n, squeeze=False, sharey=sharey)[0])
+
+
+def layer_palette(results: Results) -> dict[str, str]:
+    """Return the color of each number of layers, by its label."""
+    return {layers_label(n): symbols.layer_colour(n) for n in results.layer_counts()}
+
+
+def legend_of_depths(ax: Axes, depths: Iterable[int], style: str = "-", **line: Any) -> None:
+    """Add a legend that names the color of each number of layers."""
+    for n in depths:
+        ax.plot([], [], style, color=symbols.layer_colour(n), label=layers_label(n), **line)
+    ax.legend(loc="best")
+
+
+def axes_through_zero(ax: Axes) -> None:
+    """Draw thin lines through x = 0 and y = 0."""
+    ax.axhline(0, color=symbols.FAINT, lw=0.8)
+    ax.axvline(0, color=symbols.FAINT, lw=0.8)
+
+
+def errors(data: pd.DataFrame, value: str = "value", low: str = "low", high: str = "high") -> list[pd.Series]:
+    """Return the lengths of the lower and upper error bars, from the columns of the value and its interval."""
+    return [data[value] - data[low], data[high] - data[value]]
+
+
+def side_by_side(groups: pd.Series, order: Sequence[object], width: float) -> list[float]:
+    """Return a position on an axis for each entry of ``groups``."""
+    within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
+    return [order.index(g) + width * ((i + 0.5) / n - 0.5) for g, i, n in zip(groups, within, sizes, strict=True)]

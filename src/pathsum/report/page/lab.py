@@ -1,0 +1,100 @@
+"""Pack trained models and their tokenizer for the report's lab, where they run in the reader's browser.
+
+Weights are rounded to float16. ``templates/lab/model.js`` reads them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from pathsum.config import ModelConfig
+from pathsum.model.transformer import Transformer
+from pathsum.text.tokenizer import token_bytes, vocabulary
+
+PASSAGES = 4  # held-out windows that the reader can pick
+POSITIONS = ("relative", "none")  # schemes that model.js computes
+
+
+def runs_on_page(config: ModelConfig) -> bool:
+    """Return whether the page (``model.js``) supports models with this ``config``."""
+    return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
+
+
+@torch.no_grad()
+def export(
+    models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
+) -> dict[str, Any]:
+    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` with their names."""
+    inputs = windows[:, :-1]
+    return {
+        "tokenizer": packed_tokenizer(tokenizer),
+        "passages": [tokenizer.decode(window[1:].tolist()).strip("\ufffd") for window in inputs[:PASSAGES]],
+        "models": [packed_model(name, half_precision(model), inputs) for name, model in models.items()],
+    }
+
+
+def half_precision(model: Transformer) -> Transformer:
+    """Return a float32 copy of ``model`` with its weights rounded to float16: the model that runs on the page."""
+    rounded = deepcopy(model).float()
+    for p in rounded.parameters():
+        p.data = p.data.half().float()
+    return rounded
+
+
+def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]) -> dict[str, Any]:
+    """Return the name and sizes of ``model``, and its weights, position biases and mean values (``mean_values``) in
+    ``packed`` form."""
+    arrays = [model.W_E.mT, model.W_U]
+    for layer, mean in enumerate(mean_values(model, inputs[:, : model.config.n_ctx])):
+        heads = model.attention(layer)
+        bias = heads.position_bias(model.config.n_ctx)
+        for h in range(model.config.n_heads):
+            arrays += [heads.W_Q[h], heads.W_K[h], heads.W_V[h], heads.W_O[h], bias[h], mean[h]]
+    sizes = {key: getattr(model.config, key) for key in ("n_layers", "n_heads", "d_head", "d_model", "n_ctx", "norm")}
+    return {"name": name, "d_vocab": len(model.W_U), **sizes, "numbers": packed(arrays)}
+
+
+def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
+    """Return, for each layer, the mean over windows of each head's A v (attention pattern times values), by
+    position."""
+    x, means = model.embed(inputs), []
+    for layer in range(len(model.layers)):
+        heads = model.attention(layer)
+        q, k, v = heads.queries_keys_values(model.normalise(x)[0])
+        mixed = heads.pattern(q, k) @ v
+        x = x + (mixed @ heads.W_O.mT).sum(1)
+        means.append(mixed.mean(0))
+    return means
+
+
+def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the printed tokens by id, the id of each byte, and the merges in order."""
+    ids, bytes_of = tokenizer.get_vocab(), token_bytes(tokenizer)
+    letters = {b: i for i, b in enumerate(bytes_of)}
+    pairs = json.loads(tokenizer.to_str())["model"]["merges"]
+    return {
+        "words": vocabulary(tokenizer),
+        "bytes": [letters[bytes([b])] for b in range(256)],
+        "merges": [i for a, b in pairs for i in (ids[a], ids[b], ids[a + b])],
+    }
+
+
+def packed(arrays: Iterable[Tensor]) -> str:
+    """Return the numbers of ``arrays`` as one string: float16, all high bytes before all low bytes, compressed with
+    zlib and encoded in base64."""
+    numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
+    if not np.isfinite(numbers).all():
+        raise ValueError("the lab's models have weights in float16: expected finite numbers up to 65504, got others")
+    planes = numbers.view(np.uint8).reshape(-1, 2).T[::-1]
+    return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()

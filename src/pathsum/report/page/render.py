@@ -1,0 +1,156 @@
+"""The two renderings of a ``Document``: Markdown, and one HTML page.
+
+Both have the same text, figures and tables; only the page has the widgets. Text from a corpus is an entry of kind
+``token``, which both escape completely. Names of models and heads are spelled out in everything else (``spelled``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pathsum.claims.formatting import spelled
+from pathsum.report.figures.base import Figure
+from pathsum.report.page.document import (
+    APPENDIX,
+    MARKS,
+    ORIGINS,
+    PAPERS,
+    Claims,
+    Document,
+    Entry,
+    Explorer,
+    HeadsAndEdges,
+    Lab,
+    Watch,
+    anchor,
+    slug,
+)
+
+TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("style.css", "explorer.css", "lab/lab.css", "heads/heads.css", "watch/watch.css")
+SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
+EXPLORER = ("explorer.js",)  # only if it has an explorer
+WATCH = ("watch/watch.js",)  # only if it shows patterns over training
+HEADS = ("heads/heads.js",)  # only if it shows the map of heads
+LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/tour.js", "lab/lab.js")  # only if it has a lab
+
+_COORDINATE = re.compile(r"\d+\.\d{3,}")
+
+
+def markdown(document: Document) -> str:
+    """Render ``document`` as Markdown. Figures are links to files under figures/."""
+    environment = _environment(autoescape=False)
+    environment.filters |= {"text": markdown_text, "field": _markdown_field}
+    return environment.get_template("README.md.j2").render(document=document)
+
+
+def html(document: Document) -> str:
+    """Render ``document`` as one HTML file that contains its style, scripts and figures."""
+    kinds = {type(block) for section in document.sections for block in section.blocks}
+    optional = {Lab: LAB, HeadsAndEdges: HEADS, Watch: WATCH, Explorer: EXPLORER}
+    names = (*SCRIPTS, *(name for kind, files in optional.items() if kind in kinds for name in files))
+    scripts = [Markup(_read(name)) for name in names]
+    environment = _environment(autoescape=True)
+    environment.finalize = lambda value: spelled(value) if type(value) is str else value  # text marked as safe stays
+    environment.filters |= {
+        "as_it_is": escape,
+        "data_uri": _data_uri,
+        "size": _size,
+        "data_block": _data_block,
+        "digest": _digest,
+        "unbroken": _unbroken,
+    }
+    style = Markup("".join(map(_read, STYLES)))
+    return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["slug"] = slug
+    environment.globals |= {
+        "marks": MARKS,
+        "anchor": anchor,
+        "ORIGINS": ORIGINS,
+        "APPENDIX": APPENDIX,
+        "PAPERS": PAPERS,
+    }
+    environment.tests |= {
+        "figure": lambda block: isinstance(block, Figure),
+        "explorer": lambda block: isinstance(block, Explorer),
+        "lab": lambda block: isinstance(block, Lab),
+        "watch": lambda block: isinstance(block, Watch),
+        "heads": lambda block: isinstance(block, HeadsAndEdges),
+        "claims": lambda block: isinstance(block, Claims),
+    }
+    return environment
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _digest(inline: str) -> Markup:
+    """Return the SHA-256 of an inline style or script, as a content security policy lists it."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
+
+
+def _unbroken(number: str) -> str:
+    """Replace spaces by no-break spaces, except before a bracket, so that a line breaks only before brackets."""
+    return re.sub(r" (?![(\[])", "\u00a0", number)
+
+
+def _data_block(data: Mapping[str, Any]) -> Markup:
+    """Return ``data`` as ASCII JSON without <, > and &, so that no token in it can end its script block."""
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _data_uri(figure: Figure) -> Markup:
+    """Return a figure as a data URI of text, with coordinates rounded to a hundredth of a point."""
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
+    text = re.sub(r"\s+", " ", text)
+    for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
+        text = text.replace(long, short)
+    text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: _COORDINATE.sub(_hundredths, shape[0]), text)
+    text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
+    return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
+
+
+def _size(figure: Figure) -> Markup:
+    """Return the attributes of a figure's width and height, so that the page reserves its place."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg.decode())
+    assert found
+    return Markup('width="{:.0f}" height="{:.0f}"').format(*map(float, found.groups()))
+
+
+def _hundredths(coordinate: re.Match[str]) -> str:
+    return f"{float(coordinate[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def markdown_text(text: str) -> str:
+    """Spell out names in ``text`` and escape it, so that Markdown shows it unchanged."""
+    return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(spelled(text).split()))
+
+
+def _markdown_field(entry: Entry) -> str:
+    if entry.kind == "token":  # ASCII punctuation becomes entities, so that it cannot act as markup, mention or formula
+        return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
+    text = markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
+    address = f"#{slug(entry.target)}" if entry.target else entry.link
+    return f"[{text}]({address})" if address else text

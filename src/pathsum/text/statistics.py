@@ -1,0 +1,147 @@
+"""Corpus statistics: n-grams, entropies and the bigram baseline, counted on windows of a model's length."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+from scipy import sparse
+from torch import Tensor
+
+from pathsum.config import ExtractConfig
+from pathsum.core.storage import write_whole
+from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.text.counting import entropy, pair_counts, repeated_share
+from pathsum.text.frequent import ngram_rows
+from pathsum.text.smoothing import CANDIDATES, BigramTable, Counts, Smoothing, add_one, best_smoothing
+from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
+from pathsum.text.tokens import PARTS, read_tokens
+from pathsum.text.windows import HeldOut, Windows
+
+UNIGRAM, SPARSE = "unigram_counts", ("data", "indices", "indptr")  # names of arrays in the file
+DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
+
+
+@dataclass(frozen=True)
+class BigramRows:
+    """Bigram counts that return dense tensors when rows are sliced, whether they are stored dense or sparse."""
+
+    counts: Counts
+
+    def __getitem__(self, rows: slice, /) -> Int64[Tensor, "source out"]:
+        block = self.counts[rows]
+        return torch.from_numpy(block.toarray() if sparse.issparse(block) else block)
+
+
+@dataclass(frozen=True)
+class CorpusStatistics:
+    """Counts over the training windows: of each token as a target, and of each bigram as (input, target)."""
+
+    unigram_counts: Int64[np.ndarray, "out"]
+    bigram_counts: Counts  # [token, next]; dense up to DENSE_VOCAB, else scipy.sparse.csr_array
+    smoothing: Smoothing  # with the lowest loss on tuning documents
+
+    def bigram_rows(self) -> BigramRows:
+        """Return the bigram counts as a table that returns dense int64 tensors when rows are sliced."""
+        return BigramRows(self.bigram_counts)
+
+    def losses(self, windows: Int64[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
+        """Return the loss of the smoothed bigram model on every token of ``windows`` except the first, in nats: the
+        baseline that sees only the current token. Each call sums over the whole table of counts."""
+        table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
+        likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
+        return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1))
+
+    def save(self, path: Path) -> None:
+        """Write the statistics as a safetensors file, atomically. Equal statistics give equal bytes, with any version
+        of Python. Memory holds the table of counts twice meanwhile."""
+        c = self.bigram_counts
+        table = {name: getattr(c, name) for name in SPARSE} if sparse.issparse(c) else {"dense": c}
+        arrays = {name: np.ascontiguousarray(array) for name, array in ({UNIGRAM: self.unigram_counts} | table).items()}
+        smoothing = json.dumps([self.smoothing.kind, self.smoothing.constant])
+        write_whole(path, save(arrays, metadata={"smoothing": smoothing}))
+
+    @classmethod
+    def load(cls, path: Path) -> CorpusStatistics:
+        """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it holds
+        anything else: other arrays, counts that do not add up, or a smoothing that is not one of CANDIDATES."""
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the statistics stage again")
+        try:
+            with safe_open(path, framework="numpy") as file:
+                unigram = file.get_tensor(UNIGRAM)
+                if "dense" in file.keys():  # noqa: SIM118 (not a mapping)
+                    bigram = file.get_tensor("dense")
+                else:
+                    bigram = sparse.csr_array(tuple(map(file.get_tensor, SPARSE)), (len(unigram),) * 2)
+                kind, constant = json.loads(file.metadata()["smoothing"])
+            if (smoothing := Smoothing(kind, constant)) not in CANDIDATES:
+                raise ValueError(f"{kind} smoothing with the constant {constant}")
+            if sparse.issparse(bigram):
+                bigram.check_format()  # a sum with indices out of range would write outside the memory of the result
+            if {unigram.dtype, bigram.dtype} != {np.dtype(np.int64)} or bigram.shape != (len(unigram),) * 2:
+                raise ValueError("counts that are not whole numbers, or no square table")
+            if not np.array_equal(np.asarray(bigram.sum(axis=0)).ravel(), unigram):
+                raise ValueError("bigram counts that do not add up to the unigram counts")
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
+            ) from error
+        return cls(unigram, bigram, smoothing)
+
+
+def corpus_statistics(
+    folder: Path, name: str, n_ctx: int, config: ExtractConfig
+) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
+    """Return the summary, the frequent n-grams and the statistics of the tokenized corpus ``name`` in ``folder``.
+
+    Windows have ``n_ctx`` tokens. Losses are in nats per token, over the windows of verdict documents on which models
+    are judged. The smoothing is chosen on tuning documents. The n-grams are those of ``ngram_rows``: ``config.top_k``
+    unigrams, bigrams and skip-trigrams of the training text. Memory holds the table of counts, and a few million tokens
+    at a time. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its files do not belong
+    together or are smaller than a window."""
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
+    for file in files:
+        if file.header.tokenizer_hash != tokenizer_hash(tokenizer):
+            raise ValueError(
+                f"{file.path}: expected tokens of the tokenizer in its folder, {tokenizer_hash(tokenizer)[:12]}, got "
+                f"those of {file.header.tokenizer_hash[:12]}; run the tokenize stage again"
+            )
+    d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
+    held_out = HeldOut.of(verdict.tokens, n_ctx, config.windows_per_document, config.held_out_windows)
+    counts = pair_counts(seen, d_vocab)
+    unigram = np.asarray(counts.sum(axis=0)).ravel()
+    bigram: Counts = counts.toarray() if d_vocab <= DENSE_VOCAB else counts
+    held_out_unigram = np.asarray(pair_counts(held_out.windows, d_vocab).sum(axis=0)).ravel()
+    smoothing = best_smoothing(BigramTable.of(bigram, unigram), pair_counts(Windows(tuning.tokens, n_ctx), d_vocab))
+    statistics = CorpusStatistics(unigram, bigram, smoothing)
+    documents = sum(file.header.documents for file in files)
+    if (pieces := folder / "pieces.json").is_file():  # the documents were cut
+        documents = json.loads(pieces.read_text(encoding="utf-8"))["documents"]
+    summary = CorpusSummary(
+        name=name,
+        corpus_hash=train.header.corpus_hash,
+        tokenizer_hash=train.header.tokenizer_hash,
+        d_vocab=d_vocab,
+        n_ctx=n_ctx,
+        source_documents=documents,
+        **{f"{part}_documents": file.header.documents for part, file in zip(PARTS, files, strict=True)},
+        **{f"{part}_tokens": file.header.count for part, file in zip(PARTS, files, strict=True)},
+        **{f"{part}_bytes": file.header.text_bytes for part, file in zip(PARTS, files, strict=True)},
+        judged_documents=len(held_out.documents.unique()),
+        judged_windows=len(held_out.windows),
+        largest_document=held_out.documents.bincount().max().item() / len(held_out.windows),
+        unigram_entropy_nats=entropy(unigram),
+        unigram_loss_nats=float(-(held_out_unigram * np.log(add_one(unigram))).sum() / held_out_unigram.sum()),
+        bigram_loss_nats=statistics.losses(held_out.batch()).mean().item(),
+        bigram_smoothing=str(smoothing),
+        repeated_share=repeated_share(held_out.windows, d_vocab),
+    )
+    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), config.top_k), statistics

@@ -1,0 +1,163 @@
+"""Token files: flat arrays of little-endian integers, with BOS (beginning of sequence) before each document. Each has a
+JSON header in a file of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Integer
+from tokenizers import Tokenizer
+
+from pathsum.core.manifest import sha256
+from pathsum.core.storage import read_json, write_json
+from pathsum.text.bos import BOS
+
+Part: TypeAlias = Literal["train", "tuning", "verdict"]
+PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # parts of a corpus; each has a token file of this name
+PIECE = 1 << 18  # characters after which a long document is cut; a piece has at most 2 · PIECE
+BATCH = 1 << 22  # about this many characters are encoded together, in parallel
+MAKE_AGAIN = "delete data/tokens and run `make repro`, which makes it again"
+
+
+@dataclass(frozen=True)
+class TokenHeader:
+    """The header of a token file, written next to it as ``<name>.json``."""
+
+    dtype: str  # "<u2" or "<u4"
+    count: int  # tokens, with one BOS per document
+    documents: int
+    text_bytes: int  # UTF-8 bytes of the text
+    d_vocab: int
+    tokenizer_hash: str  # sha256 of the tokenizer's JSON
+    corpus_hash: str  # sha256 over the sha256 of every document of this file, in order
+    token_hash: str  # sha256 of the token file's bytes
+
+
+@dataclass(frozen=True)
+class TokenFile:
+    """An open token file. Its tokens stay on disk until they are accessed."""
+
+    path: Path
+    header: TokenHeader
+    tokens: Integer[np.ndarray, "token"]
+
+
+def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
+    """Write the documents as tokens to ``path``, each after a BOS, and return the header, which holds
+    ``tokenizer_hash``.
+
+    Documents are streamed, so memory does not grow with the corpus. The token file appears only when it is complete,
+    and its header appears after it, so a killed run never leaves a partial file that looks complete. Without documents,
+    the file is empty, and ``read_tokens`` refuses it.
+    """
+    dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    corpus, written = hashlib.sha256(), hashlib.sha256()
+    count = n_documents = text_bytes = 0
+    try:
+        with draft.open("wb") as f:
+            for batch in _batches(documents):
+                ids = _encoded([p for pieces in batch for p in pieces], tokenizer)
+                for pieces in batch:
+                    data = "".join(pieces).encode()
+                    corpus.update(hashlib.sha256(data).digest())
+                    text_bytes += len(data)
+                    n_documents += 1
+                    row = np.concatenate([np.array([BOS], dtype), *(np.array(next(ids), dtype) for _ in pieces)])
+                    count += len(row)
+                    written.update(row.tobytes())
+                    f.write(row.tobytes())
+        header_path(path).unlink(missing_ok=True)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    header = TokenHeader(
+        dtype=dtype.str,
+        count=count,
+        documents=n_documents,
+        text_bytes=text_bytes,
+        d_vocab=tokenizer.get_vocab_size(),
+        tokenizer_hash=tokenizer_hash,
+        corpus_hash=corpus.hexdigest(),
+        token_hash=written.hexdigest(),
+    )
+    write_json(header_path(path), header)
+    return header
+
+
+def read_tokens(path: Path) -> TokenFile:
+    """Open a token file as a memory map. Reads the whole file once, for its hash.
+
+    Raises FileNotFoundError if the file or its header is missing, and ValueError if the header is invalid, if the two
+    do not match, or if there are no tokens.
+    """
+    for needed in (path, header_path(path)):
+        if not needed.is_file():
+            raise FileNotFoundError(f"{needed}: expected a token file and its header, got no such file; {MAKE_AGAIN}")
+    header = read_json(header_path(path), TokenHeader)
+    if header.dtype not in ("<u2", "<u4"):
+        raise ValueError(f"{header_path(path)}: expected dtype <u2 or <u4, got {header.dtype!r}; {MAKE_AGAIN}")
+    expected, got = header.count * np.dtype(header.dtype).itemsize, path.stat().st_size
+    if got != expected:
+        state = "truncated" if got < expected else "longer than its header says"
+        raise ValueError(
+            f"{path}: is {state}: expected {expected} bytes ({header.count} tokens of {header.dtype}), got {got}; "
+            f"{MAKE_AGAIN}"
+        )
+    if not header.count:
+        raise ValueError(f"{path}: expected tokens, got an empty file; {MAKE_AGAIN}")
+    if sha256(path) != header.token_hash:
+        raise ValueError(
+            f"{path}: expected the tokens whose hash is in {header_path(path).name}, got others; {MAKE_AGAIN}"
+        )
+    return TokenFile(path, header, np.memmap(path, dtype=header.dtype, mode="r"))
+
+
+def header_path(path: Path) -> Path:
+    """Return the path of the header that belongs to the token file ``path``."""
+    return path.with_suffix(".json")
+
+
+def pieces(document: str) -> list[str]:
+    """Cut a document into pieces of at most 2 · ``PIECE`` characters, so that encoding takes little memory."""
+    cuts, start = [0], 0
+    boundary = re.compile(r"(?<=\w)(?=[ \n])")
+    while len(document) - start > PIECE:
+        found = boundary.search(document, start + PIECE, start + 2 * PIECE)
+        if found is None and len(document) - start <= 2 * PIECE:
+            break
+        start = found.start() if found else start + 2 * PIECE
+        cuts.append(start)
+    return [document[a:b] for a, b in zip(cuts, [*cuts[1:], len(document)], strict=True)]
+
+
+def _encoded(texts: list[str], tokenizer: Tokenizer) -> Iterator[list[int]]:
+    """Yield the ids of each text. About BATCH characters are encoded at a time, even of a single long document."""
+    start = size = 0
+    for end, text in enumerate(texts, start=1):
+        size += len(text)
+        if size >= BATCH or end == len(texts):
+            for encoding in tokenizer.encode_batch_fast(texts[start:end], add_special_tokens=False):
+                yield encoding.ids
+            start, size = end, 0
+
+
+def _batches(documents: Iterable[str]) -> Iterator[list[list[str]]]:
+    """Yield batches of about BATCH characters. A batch is a list of documents, and each document a list of pieces."""
+    batch: list[list[str]] = []
+    size = 0
+    for document in documents:
+        batch.append(pieces(document))
+        size += len(document)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,231 @@
+"""The lab's JavaScript against this project's Python: tokens, logits, interventions and path expansions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pathsum.circuits.paths import all_paths, path_logits, path_name
+from pathsum.circuits.score_paths import stream_paths
+from pathsum.core.weights import Weights
+from pathsum.interventions.run import Place, Run
+from pathsum.model.transformer import Transformer
+from pathsum.report.page.lab import mean_values, packed_model, packed_tokenizer
+from pathsum.report.page.render import LAB, TEMPLATES
+from tests.report.page import small
+from tests.report.page.browser import CHROMIUM, Browser
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
+
+MODELS = {
+    "zero layers": small.random_model(1, n_layers=0),
+    "one layer": small.random_model(2, n_layers=1),
+    "two layers": small.random_model(3),
+    "three layers": small.random_model(4, n_layers=3, n_heads=2, norm="none", positions="none"),
+}
+WINDOWS = small.windows(small.documents()[:20])  # of the means, too
+TOKENS = WINDOWS[:, :-1]
+# The page rounds every product to float32 once (2⁻²⁴), the reference is in float64: scores of up to 100 nats carry the
+# rounding into patterns at 100 · 2⁻²⁴ ≈ 6e-6 of what heads write
+TOLERANCE = 3e-5  # of the largest logit
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A page of the lab's scripts without its controls, with every model and the tokenizer."""
+    folder = tmp_path_factory.mktemp("lab")
+    data = {name: packed_model(name, model, TOKENS) for name, model in MODELS.items()}
+    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("pieces.js", *LAB) if name != "lab/lab.js"]
+    scripts.append(f"const data = {json.dumps(data)}, models = {{}};")
+    scripts.append(f"const tokenizer = new Tokenizer({json.dumps(packed_tokenizer(small.tokenizer()))});")
+    text = "".join(f"<script>{s}</script>" for s in scripts)
+    (folder / "index.html").write_text(f'<!doctype html><meta charset="utf-8">{text}', encoding="utf-8")
+    with Browser(folder / "profile") as browser:
+        browser.open(folder / "index.html")
+        browser.ask(
+            "(async () => { for (const [name, about] of Object.entries(data)) "
+            "models[name] = new Model(about, await readHalves(about.numbers)); })()"
+        )
+        yield browser
+        assert browser.complaints == []
+
+
+def logits(
+    page: Browser, name: str, tokens: Tensor, modes: dict[str, str] | None = None, cuts: tuple[str, ...] = ()
+) -> Tensor:
+    """The page's logits of a model on some windows."""
+    asked = f"{json.dumps(tokens.tolist())}.map((t) => Array.from(new Run(models[{json.dumps(name)}], t, "
+    found = page.ask(f"{asked}{json.dumps(modes or {})}, {json.dumps(cuts)}).logits))")
+    return torch.tensor(found, dtype=torch.float64).view(*tokens.shape, -1)
+
+
+def exact(name: str) -> Transformer:
+    """The model as it is on the page, in float64."""
+    return deepcopy(MODELS[name]).double()
+
+
+def close(found: Tensor, wanted: Tensor) -> bool:
+    return bool((found - wanted).abs().max() <= TOLERANCE * wanted.abs().max())
+
+
+def test_the_tokenizer_gives_the_tokens_of_the_python_one(page: Browser) -> None:
+    texts = (*small.documents(), *small.HOSTILE)
+    found = page.ask(f"{json.dumps(texts)}.map((text) => tokenizer.encode(text))")
+    assert found == [small.tokenizer().encode(text).ids for text in texts]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_of_twenty_texts_are_those_of_torch(page: Browser, name: str) -> None:
+    found, wanted = logits(page, name, TOKENS), exact(name)(TOKENS)
+    assert close(found, wanted)
+    assert not close(found, wanted.flip(0))
+
+
+def test_losses_are_those_of_torch(page: Browser) -> None:
+    found = page.ask(f"new Run(models['two layers'], {TOKENS[0].tolist()}).losses")
+    assert torch.tensor(found).sub(Run(exact("two layers"), TOKENS[:1]).losses()[0]).abs().max() < 1e-4
+
+
+@dataclass(frozen=True)
+class Change:
+    """Interventions in the page's words, and the same by ``Run``."""
+
+    modes: dict[str, str]
+    cuts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([*(f"{head} {mode}" for head, mode in self.modes.items()), *self.cuts])
+
+    def by_torch(self, name: str) -> Run:
+        run = Run(exact(name), TOKENS[:3])
+        pos = TOKENS.shape[1]
+        previous = torch.diag(torch.ones(pos - 1, dtype=torch.float64), -1)
+        previous[0, 0] = 1
+        for head, mode in self.modes.items():
+            at = place(head)
+            match mode:
+                case "zero":
+                    run = run.zero(at)
+                case "mean":
+                    mean = mean_values(MODELS[name], TOKENS)[at[0]][at[1]].half().double()
+                    write = mean @ run.model.attention(at[0]).W_O[at[1]].mT
+                    run = run.patch_heads({at: write.expand_as(run.output(at))})
+                case "previous":
+                    run = run.force_pattern(at, previous)
+        for late in {cut.split("-")[1] for cut in self.cuts}:
+            edges = [cut.split("-") for cut in self.cuts if cut.split("-")[1] == late]
+            run = run.patch_edges(
+                place(late), {(side, place(early)): torch.zeros_like(run.output((0, 0))) for early, _, side in edges}
+            )
+        return run
+
+
+def place(head: str) -> Place:
+    layer, number = head[1:].split("H")
+    return int(layer), int(number)
+
+
+CHANGES = [
+    Change({"L0H1": "zero"}),
+    Change({"L1H2": "zero", "L0H0": "zero"}),
+    Change({"L0H2": "mean"}),
+    Change({"L1H0": "mean", "L0H1": "mean"}),
+    Change({"L0H1": "previous"}),
+    Change({"L1H1": "previous"}),
+    *(Change({}, (f"L0H1-L1H0-{side}",)) for side in "QKV"),
+    Change({}, ("L0H1-L1H0-K", "L0H2-L1H0-K", "L0H1-L1H0-Q", "L0H0-L1H0-V", "L0H0-L1H2-V")),
+]
+
+
+@pytest.mark.parametrize(
+    "change", CHANGES, ids=lambda c: " ".join([*(f"{h}:{m}" for h, m in c.modes.items()), *c.cuts])
+)
+def test_interventions_are_those_of_a_run(page: Browser, change: Change) -> None:
+    wanted = change.by_torch("two layers").logits()
+    intact = Run(exact("two layers"), TOKENS[:3]).logits()
+    assert close(logits(page, "two layers", TOKENS[:3], change.modes, change.cuts), wanted)
+    assert not close(intact, wanted)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_logit_is_split_into_the_paths_of_the_path_expansion(page: Browser, name: str) -> None:
+    model, position, token = exact(name), 17, 5
+    weights, trace = model.weights(), model.trace(TOKENS[:1])
+    centred = Weights(weights.W_E, weights.W_U - weights.W_U.mean(0), weights.layers)
+    wanted = {
+        path_name(p): path_logits(centred, p, TOKENS[:1], trace.patterns, trace.scales)[0, position, token].item()
+        for p in all_paths(weights)
+    }
+    found = parts(page, name, f"logitPaths(run, {position}, {token})", {}, ())
+    assert found.keys() == wanted.keys()
+    size = trace.logits.abs().max().item()
+    assert all(abs(found[p] - wanted[p]) < TOLERANCE * size for p in wanted)
+
+
+def parts(page: Browser, name: str, asked: str, modes: dict[str, str], cuts: tuple[str, ...]) -> dict[str, float]:
+    run = f"new Run(models[{json.dumps(name)}], {TOKENS[0].tolist()}, {json.dumps(modes)}, {json.dumps(cuts)})"
+    found = page.ask(f"(() => {{ const run = {run}; return {asked}; }})()")
+    return {"→".join(p["path"]) or "direct": p["value"] for p in found}
+
+
+BOTH = (
+    *CHANGES,
+    Change(
+        {"L0H1": "mean", "L0H2": "previous", "L1H2": "zero"},
+        ("L0H0-L1H0-V", "L0H1-L1H1-V", "L0H0-L1H0-Q", "L0H1-L1H0-K"),
+    ),
+)
+
+
+@pytest.mark.parametrize("name", ["two layers", "three layers"])
+def test_paths_and_pairs_of_paths_add_up_under_interventions(page: Browser, name: str) -> None:
+    """To the logit over the mean of all logits, and to the score of a query and a key."""
+    script = """(() => { const run = new Run(models[%s], %s, %s, %s), i = 19, t = 7, {d_vocab} = run.model;
+        const row = run.logits.subarray(i * d_vocab, (i + 1) * d_vocab);
+        const {q, k, bias} = run.heads.L1H0, n = run.model.d_head;
+        const split = scorePaths(run, "L1H0", 19, 4);
+        return [sumOf(logitPaths(run, i, t).map((p) => p.value)) - (row[t] - sumOf([...row]) / d_vocab),
+            sumOf(split.values.flat()) + split.position
+            - (dot(q.subarray(19 * n, 20 * n), k.subarray(4 * n, 5 * n)) / Math.sqrt(n) + bias[15]),
+            Math.max(...row.map(Math.abs))]; })()"""
+    for change in BOTH:
+        if name != "two layers" and any("H2" in head for head in (*change.modes, *change.cuts)):
+            continue  # it has two heads a layer
+        asked = (json.dumps(name), TOKENS[0].tolist(), json.dumps(change.modes), json.dumps(change.cuts))
+        logit, score, size = page.ask(script % asked)
+        assert abs(logit) < TOLERANCE * size, change
+        assert abs(score) < TOLERANCE * size, change
+
+
+@pytest.mark.parametrize("name", ["one layer", "two layers", "three layers"])
+def test_a_score_is_split_into_pairs_of_paths(page: Browser, name: str) -> None:
+    model, query, key = exact(name), 23, 11
+    layer, weights, trace = len(model.layers) - 1, model.weights(), model.trace(TOKENS[:1])
+    paths = [p for p in all_paths(weights) if all(at < layer for at, _ in p)]
+    read = stream_paths(weights, layer, paths, TOKENS[:1], trace.patterns, trace.scales)[:, 0]
+    head = weights.layers[layer][1]
+    wanted = read[:, query] @ head.W_QK.left @ head.W_QK.right @ read[:, key].mT
+    run = f"new Run(models[{json.dumps(name)}], {TOKENS[0].tolist()})"
+    found: dict[str, Any] = page.ask(f"scorePaths({run}, 'L{layer}H1', {query}, {key})")
+    names = [path_name(p) for p in paths]
+    order = [names.index("→".join(p) or "direct") for p in found["queries"]]
+    assert sorted(order) == list(range(len(paths)))
+    assert found["keys"] == found["queries"]
+    values = torch.tensor(found["values"], dtype=torch.float64)
+    assert (values - wanted[order][:, order]).abs().max() < TOLERANCE * max(1, wanted.abs().max().item())
+    assert found["position"] == pytest.approx(model.attention(layer).position_bias(29)[1, query - key].item(), abs=1e-6)
+
+
+def test_random_tokens_come_twice_and_seeds_differ(page: Browser) -> None:
+    first, same, other = page.ask("[7, 7, 8].map((seed) => tokenizer.randomTwice(seed, 11))")
+    assert first == same != other
+    assert first[0] == 0
+    assert first[1:12] == first[12:]
+    assert min(first[1:]) > 256  # merged tokens alone

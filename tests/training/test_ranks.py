@@ -131,7 +131,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_int
 ) -> None:
     broken = project(tmp_path, tokens=LONG, n_log_evals=8)
     child = start(broken, TWO)
-    while child.poll() is None and not list(broken.glob("runs/*/previous.bin")):
+    while child.poll() is None and not list(broken.glob("runs/*/state.bin")):
         time.sleep(0.002)
     time.sleep(0.05)
     (run,) = broken.glob("runs/*")
@@ -140,8 +140,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_int
     assert child.returncode != 0, "it was done before it could be killed"
     assert "SIGKILL" in output
     (run / "state.bin").write_bytes(b"damaged")
-    assert finish(start(broken, TWO)).count("it is set aside") == 1  # by the main process, before the other looks
-    assert (run / "state.damaged").read_bytes() == b"damaged"
+    assert "training starts again" in finish(start(broken, TWO))
     assert contents(broken) == contents(pair[1])
 
 

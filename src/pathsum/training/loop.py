@@ -25,7 +25,7 @@ from pathsum.training.device import choose, product_dtype
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.replay import RecordedStep
-from pathsum.training.state import drop_states, load_state, save_state
+from pathsum.training.state import STATE, load_state, save_state
 from pathsum.training.step import update
 from pathsum.training.store import (
     ABOUT,
@@ -100,10 +100,8 @@ def train(
     autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
     if ranks.is_main():
         discard_damaged(run)
-        step, stored = load_state(run, model, opts)
-    ranks.barrier()  # the main process sets invalid states aside before the others look for one
-    if not ranks.is_main():
-        step, stored = load_state(run, model, opts)
+    ranks.barrier()
+    step, stored = load_state(run, model, opts)
     logged = log_until(run / LOG, step)
     ranks.barrier()  # every process reads the state before the main process writes the next one
     if ranks.is_main():
@@ -165,7 +163,7 @@ def train(
             saved_at = time.monotonic()
     if ranks.is_main():
         write_manifest(run, stored | {name: sha256(run / name) for name in ABOUT if (run / name).exists()}, run.name)
-        drop_states(run)
+        (run / STATE).unlink(missing_ok=True)
 
 
 def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> None:

@@ -1,9 +1,8 @@
 """The state from which an interrupted run continues.
 
 A state holds the weights, the optimizer state, the step, the fingerprint of the run, and the hashes of the log and of
-the checkpoints at this step. The file is in the safetensors format, followed by a sha256. The last two states are kept.
-When it is loaded, a state is renamed to ``*.damaged`` if it is damaged, belongs to another run, or does not match the
-log up to its step or the checkpoints on disk.
+the checkpoints at this step. The file is in the safetensors format, followed by a sha256. A state that is damaged, of
+another run, or does not match the log up to its step or the checkpoints on disk does not count.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from pathsum.core.storage import write_whole
 from pathsum.model.transformer import Transformer
 from pathsum.training.store import LOG, log_until
 
-STATE, PREVIOUS = "state.bin", "previous.bin"
+STATE = "state.bin"
 _DIGEST = 32  # bytes
 
 
 def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, stored: Mapping[str, str]) -> None:
-    """Write a state to ``run`` atomically, and keep the one before it."""
+    """Write a state to ``run`` atomically, in place of the one before it."""
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
         return
     tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
@@ -40,35 +39,22 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
     about = json.dumps([run.name, stored], sort_keys=True)
     tensors["about"] = torch.tensor([*about.encode()], dtype=torch.uint8)
     content = save(tensors)
-    if (run / STATE).exists():
-        (run / STATE).replace(run / PREVIOUS)
     write_whole(run / STATE, content + hashlib.sha256(content).digest())
 
 
 def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
-    """Restore the last valid state into ``model`` and ``opts``."""
-    for path in (run / STATE, run / PREVIOUS):
-        if not path.exists():
-            continue
-        tensors = _tensors(path.read_bytes())
-        if tensors is not None:
-            step, (name, stored) = int(tensors["step"]), json.loads(bytes(tensors["about"].tolist()))
-            if name == run.name and _as_stored(run, step, stored):
-                _restore(tensors, model, opts)
-                return step, stored
-        path.replace(path.with_suffix(".damaged"))
-        print(
-            f"{path}: is damaged, of another run, or does not fit the stored log and checkpoints; it is set aside, "
-            "and training continues from the state before it, or from the start",
-            file=sys.stderr,
-        )
+    """Restore the stored state into ``model`` and ``opts``, and return its step and the hashes of stored files."""
+    path = run / STATE
+    if not path.exists():
+        return -1, {}
+    tensors = _tensors(path.read_bytes())
+    if tensors is not None:
+        step, (name, stored) = int(tensors["step"]), json.loads(bytes(tensors["about"].tolist()))
+        if name == run.name and _as_stored(run, step, stored):
+            _restore(tensors, model, opts)
+            return step, stored
+    print(f"{path}: does not fit the log and the checkpoints; training starts again", file=sys.stderr)
     return -1, {}
-
-
-def drop_states(run: Path) -> None:
-    """Delete the states of a finished run."""
-    for name in (STATE, PREVIOUS):
-        (run / name).unlink(missing_ok=True)
 
 
 def _tensors(content: bytes) -> dict[str, Tensor] | None:

@@ -189,11 +189,11 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
     first = grid.cells(composed(tmp_path, "++sweep.overrides.L2H4S5.train.tokens=123"))
     assert [name for name in before if before[name] != first[name]] == ["L2H4S5"]  # not the controls beside it
     with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4; the grid has L0S5"):
-        composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
+        grid.cells(composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1"))
     with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4S03; "):
-        composed(tmp_path, "++sweep.overrides.L2H4S03.train.tokens=1")
+        grid.cells(composed(tmp_path, "++sweep.overrides.L2H4S03.train.tokens=1"))
     with pytest.raises(Exception, match=r"sweep.overrides: shuffled is a control; change it under sweep.controls.shuf"):
-        composed(tmp_path, "++sweep.overrides.shuffled.train.tokens=1")
+        grid.cells(composed(tmp_path, "++sweep.overrides.shuffled.train.tokens=1"))
 
 
 def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(
     assert [name for name in after if after[name] != changed[name]] == ["L2H8D16S6"]
     assert grid.cells(composed(tmp_path, "sweep.d_head=[32]")) == before
     with pytest.raises(Exception, match=r"sweep.d_head: expected divisors of .* = 128, got 48"):
-        composed(tmp_path, "sweep.d_head=[48]")
+        grid.cells(composed(tmp_path, "sweep.d_head=[48]"))
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,10 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(tmp_path: Pa
         (["++calibrate.synthetic_models.copies.corpus.repeat_shar=0.3"], "repeat_shar: no such setting; did you mean"),
         (["calibrate.seeds=[48,100,23]"], "calibrate: expected seeds that are not in tuning_seeds, got 23, 100"),
         (["calibrate.model.norm=none"], "all synthetic models are alike: expected model.norm=rms, got none"),
-        (["calibrate.synthetic_models.skips.corpus.n_skip_trigrams=100"], "questions, n_answers: expected rules of at"),
+        (
+            ["calibrate.synthetic_models.skips.corpus.n_skip_trigrams=100"],
+            "skips.corpus.n_words: expected 300..2000, got 97",
+        ),
         (["calibrate.corpus.max_documents=448"], "expected more than the 448 held-out ones, got 448"),
         (["corpus=synthetic", "corpus.validation_share=2"], "corpus.validation_share: expected at most 1.0, got 2"),
         (["tracking.project='a\tb'"], "tracking.project: expected a name of printable characters"),
@@ -378,8 +381,8 @@ def test_a_section_that_is_absent_or_no_section_is_named(tmp_path: Path) -> None
     with pytest.raises(ConfigError) as caught:
         check_valid(values, Preregistration())
     assert [complaint.split(",")[0] for complaint in caught.value.complaints] == [
-        "tracking: expected settings by name",
         "sweep: expected settings by name",
+        "tracking: expected settings by name",
     ]
 
 

@@ -25,7 +25,7 @@ HAS = (ROOT / "params.yaml").read_text()
     ("module", "arguments", "said"),
     [
         ("train_cell", ["L2H4S9"], "got L2H4S9; did you mean L2H4S"),
-        ("train_cell", ["a\x1b[31m\x07"], "got a\\x1b[31m\\x07; it has L0S5, L0S6"),
+        ("train_cell", ["a\x1b[31m\x07"], "got a\\x1b[31m\\x07; it has L2H2S7, "),
         ("train_cell", ["L0S5", "L2H4S5"], "expected the name of one model of params.yaml, got L0S5 L2H4S5"),
         ("train_cell", [], "expected the file data/tokens/train.json, found none; `make repro` writes"),
         ("extract", ["x"], "expected no arguments, got x; its settings are in conf/"),

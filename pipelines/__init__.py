@@ -44,8 +44,9 @@ SHELLS = {"sh", "dash", "bash", "zsh", "ksh"}
 
 def _interrupted(*_: object) -> None:
     """End at once: what is stored survives a kill at any moment, and the workers end with this process."""
-    with suppress(OSError):  # an interrupt also ends the reader of a pipe
-        print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
+    if "DVC_STAGE" not in os.environ:  # else DVC tells
+        with suppress(OSError):  # an interrupt also ends the reader of a pipe
+            print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
     os._exit(INTERRUPTED)
 
 

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,8 @@ MEMORY = 5 * 2**29  # bytes for each model at a time; one of the default grid ne
 def for_each(module: str, models: Sequence[str]) -> None:
     """Call the function ``make`` of ``module`` with the name of each of the ``models``."""
     if models:
+        warnings.filterwarnings("ignore", "A worker stopped")  # one that has grown is replaced, and its job goes on
+        os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker:UserWarning"  # after an interrupt
         sys.argv[1:] = ["--multirun", f"job={module}", f"cell={','.join(models)}"]
         _launch()
 

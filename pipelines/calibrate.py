@@ -12,7 +12,7 @@ from pathsum.calibration.score import Tried, calibrate, tried
 from pathsum.calibration.synthetic import train_synthetic
 from pathsum.config import ExtractConfig, SyntheticModelConfig, load
 from pathsum.core import store
-from pathsum.core.manifest import damage, write_manifest
+from pathsum.core.manifest import write_manifest
 from pathsum.core.storage import read_value, write_rows, write_whole
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pipelines.paths import CALIBRATION, COVERAGE, RUNS, SYNTHETIC, THREADS, cores, params, section, stage
@@ -38,7 +38,7 @@ if __name__ == "__main__":
         facts = {"seeds": seeds, "extract": config.model_dump(), "threads": THREADS}
         models = {name: kind.model_dump() for name, kind in kinds.items()}
         entry = RUNS / "calibration" / store.fingerprint(*CODE, models=models, **facts)
-        if damage(entry, entry.name):
+        if not store.finished(entry):
             groups = [seeds[at : at + MODELS_PER_JOB] for at in range(0, len(seeds), MODELS_PER_JOB)]
             jobs = [(name, kind, group, config) for name, kind in kinds.items() for group in groups]
             with ProcessPoolExecutor(min(len(jobs), cores()), multiprocessing.get_context("spawn")) as pool:

@@ -23,7 +23,6 @@ from pathsum.text.statistics import CorpusStatistics
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.text.tokens import read_tokens
 from pathsum.text.windows import HeldOut
-from pathsum.training.store import locked
 from pipelines import grid, pool
 from pipelines.paths import CIRCUITS, MODELS, RECORDS, STATISTICS, THREADS, TOKENS, params, section, stage
 from pipelines.progress import HEADING, row_of
@@ -69,8 +68,8 @@ def make(name: str) -> None:
     keep_freed(2**28)
     config = load(ExtractConfig, section(params(), "extract"), "extract")
     folder, model = records_of(name, config), MODELS / name
-    with locked(folder):
-        if damage(folder, folder.name):
+    with store.locked(folder):
+        if not store.finished(folder):
             require_whole(model)
             cell = load(CellConfig, read_value(model / "cell.json"), f"{model}/cell.json")
             log = read_lines(model / "log.jsonl", Evaluation)
@@ -91,7 +90,7 @@ if __name__ == "__main__":
         made = [name for name in names if not damage(MODELS / name)]
         records = {name: records_of(name, config) for name in made}
         shutil.rmtree(CIRCUITS, ignore_errors=True)
-        if left := [name for name, folder in records.items() if damage(folder, folder.name)]:
+        if left := [name for name, folder in records.items() if not store.finished(folder)]:
             print(HEADING, file=sys.stderr, flush=True)
             pool.for_each("pipelines.extract", left)
         store.publish(CIRCUITS, {name: records.get(name, RECORDS / name) for name in names})

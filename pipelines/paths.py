@@ -6,7 +6,6 @@ import difflib
 import errno
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
@@ -24,7 +23,6 @@ STATISTICS = Path("data/statistics")
 CHECKED = Path("data/checked")
 SYNTHETIC = Path("data/synthetic_models.json")  # seeds, rotations and models of the calibration
 PREREGISTERED = Path("conf/claims.yaml")
-NOT_UTF_8 = re.compile("[\ud800-\udfff]")  # how Python reads bytes of a command line that are not UTF-8
 REFERENCE_RUN = Path("conf/reference_run.yaml")
 PREREGISTRATION = Path("data/preregistration.json")  # conf/claims.yaml after the check stage
 RUNS = Path("runs")  # the store, with training runs by fingerprint

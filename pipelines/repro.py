@@ -71,8 +71,8 @@ def incomplete(folder: Path) -> bool:
     from pipelines import grid
     from pipelines.paths import params
 
-    made = [name for name in grid.cells(params()) if (folder / name).is_dir()]
-    return 0 < len(made) < len(grid.cells(params()))
+    made = [(folder / name).is_dir() for name in grid.cells(params())]
+    return any(made) and not all(made)
 
 
 def waiting(holder: str) -> None:

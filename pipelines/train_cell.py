@@ -27,7 +27,7 @@ from pathsum.text.windows import HeldOut, Windows
 from pathsum.training import ranks
 from pathsum.training.device import choose, describe
 from pathsum.training.loop import train
-from pathsum.training.store import CHECKPOINTS, LOG, finished, locked
+from pathsum.training.store import CHECKPOINTS, LOG
 from pathsum.training.tracker import Run, mirror, result, run_id, tags
 from pipelines import grid, pool
 from pipelines.paths import MODELS, RUNS, TOKENS, model_of, params, section, stage
@@ -50,9 +50,9 @@ def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrid
     run = run_of(cell)
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
-    with locked(run) if ranks.is_main() else nullcontext():
+    with store.locked(run) if ranks.is_main() else nullcontext():
         ranks.barrier()
-        if finished(run):
+        if store.finished(run):
             if ranks.is_main():
                 print(f"{name}: trained before; nothing is logged again")
             return run
@@ -128,5 +128,5 @@ if __name__ == "__main__":
             make(model_of(sys.argv[1:], list(cells)))
         else:
             runs = {name: run_of(cell) for name, cell in cells.items()}
-            pool.for_each("pipelines.train_cell", [name for name, run in runs.items() if not finished(run)])
+            pool.for_each("pipelines.train_cell", [name for name, run in runs.items() if not store.finished(run)])
             store.publish(MODELS, runs)

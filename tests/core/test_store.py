@@ -11,8 +11,7 @@ import pytest
 
 from pathsum.core import store
 from pathsum.core.manifest import damage, write_manifest
-from pathsum.core.store import closure, fingerprint, keep, link, publish
-from pathsum.training.store import locked
+from pathsum.core.store import closure, fingerprint, keep, link, locked, publish
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def test_whole_results_from_elsewhere_enter_the_store(tmp_path: Path) -> None:
 
 
 def test_a_lock_goes_with_its_process_and_names_who_holds_it(tmp_path: Path) -> None:
-    code = "import os; from pathlib import Path; from pathsum.training.store import locked\n"
+    code = "import os; from pathlib import Path; from pathsum.core.store import locked\n"
     hold = f"with locked(Path({str(tmp_path)!r})): os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code + hold], check=False).returncode == -9
     with locked(tmp_path):

@@ -13,8 +13,8 @@ import pytest
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig
 from pathsum.core.manifest import MANIFEST, damage
+from pathsum.core.store import finished
 from pathsum.training.state import STATE
-from pathsum.training.store import finished
 from tests.training.small import CELL, RUN, run, trained
 
 FIRST, LAST = "checkpoints/00000000.safetensors", "checkpoints/00000024.safetensors"

@@ -12,13 +12,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pathsum.core.manifest import MANIFEST, damage, read_manifest
+from pathsum.core.locks import held
+from pathsum.core.manifest import LOCK, MANIFEST, damage, read_manifest
 
 SRC = Path(__file__).resolve().parents[2]
 STATED = {"pathsum.config"}  # modules that only check settings, whose values are facts of the fingerprint
@@ -71,6 +73,22 @@ def _statements(path: Path) -> bytes:
     return ast.unparse(tree).encode()
 
 
+@contextmanager
+def locked(entry: Path) -> Iterator[None]:
+    """Lock ``entry`` during the ``with`` block. If another process holds the lock, wait for it."""
+
+    def waiting(holder: str) -> None:
+        print(f"{entry.name}: waiting for process {holder}, which makes the same", file=sys.stderr)
+
+    with held(entry / LOCK, waiting):
+        yield
+
+
+def finished(entry: Path) -> bool:
+    """Return whether ``entry`` has a manifest with its fingerprint, and no file in the manifest has changed."""
+    return not damage(entry, entry.name)
+
+
 def link(entry: Path, folder: Path) -> None:
     """Replace ``folder`` by links to the files of a whole ``entry``, or by copies on another disk."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +103,7 @@ def link(entry: Path, folder: Path) -> None:
 def publish(folder: Path, entries: Mapping[str, Path]) -> None:
     """Replace ``folder`` by links to the ``entries``, by name. Raises ValueError, after the others are linked, if some
     are not whole."""
-    whole = {name: entry for name, entry in entries.items() if not damage(entry, entry.name)}
+    whole = {name: entry for name, entry in entries.items() if finished(entry)}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, entry in whole.items():

@@ -14,6 +14,7 @@ import torch
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.core.manifest import sha256, write_manifest
 from pathsum.core.storage import json_lines, read_lines, write_whole
+from pathsum.core.store import finished
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
@@ -32,7 +33,6 @@ from pathsum.training.store import (
     CHECKPOINTS,
     LOG,
     discard_damaged,
-    finished,
     log_until,
     require_space,
 )

@@ -9,25 +9,12 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from pathsum.core.locks import held
-from pathsum.core.manifest import LOCK, MANIFEST, damage
+from pathsum.core.manifest import MANIFEST, damage
 
 LOG, CHECKPOINTS, ABOUT = "log.jsonl", "checkpoints", ("cell.json", "device.json")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock ``folder`` during the ``with`` block. If another process holds the lock, wait for it."""
-
-    def waiting(holder: str) -> None:
-        print(f"{folder.name}: waiting for process {holder}, which makes the same", file=sys.stderr)
-
-    with held(folder / LOCK, waiting):
-        yield
 
 
 def require_space(folder: Path, size: int) -> None:
@@ -49,11 +36,6 @@ def log_until(path: Path, step: int) -> bytes:
             if line.endswith(b"\n") and 0 <= json.loads(line)["step"] <= step:
                 kept += line
     return kept
-
-
-def finished(run: Path) -> bool:
-    """Return whether ``run`` has a manifest with its fingerprint, and no file in the manifest has changed."""
-    return not damage(run, run.name)
 
 
 def discard_damaged(run: Path) -> None:

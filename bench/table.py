@@ -1,4 +1,4 @@
-"""Write bench/README.md from bench/results.json: `python -m bench.table`"""
+"""Keep what was measured in results.json, and write bench/README.md from it: `python -m bench.table`"""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.shapes import ON_A_GPU, SHAPES
+import torch
+
+from pathsum.training.device import describe
 
 HERE = Path(__file__).parent
-TITLES = {shape.name: shape.title for shape in (*SHAPES, *ON_A_GPU)}
-MEANING = {
-    "compiled": "`torch.compile` of the same model and optimizers, without kernels by hand",
+RESULTS = HERE / "results.json"
+THREADS = 2
+NAMES = {
+    "train_step.L2H4_batch16": "2 layers, 4 heads, batch 16",
+    "train_step.L2H4_batch8": "2 layers, 4 heads, batch 8",
+    "train_step.L1H4_batch8": "1 layer, 4 heads, batch 8",
+    "train_step.L0_batch8": "0 layers, batch 8",
+    "gpu_step.gpu": "profile `gpu`, on a GPU",
+    "gpu_step.paper": "profile `paper`, on a GPU",
     "plain_loop": "a plain PyTorch loop: learned positions, fused attention, cross-entropy, AdamW",
     "transformerlens_autocast": "TransformerLens 3 in bf16 (autocast): attention only, AdamW",
     "transformerlens_float32": "TransformerLens 3 in float32, its default: attention only, AdamW",
     "matmul_peak": "only the matrix products of our step, outputs allocated before",
     "device_peak": "the product of two 8192 × 8192 matrices, the peak of the GPU",
+    "growth.step": "training step",
+    "growth.extract": "extraction",
 }
-THINGS = {"step": "training step", "extract": "extraction", "tokenize": "tokenizing"}
 PAGE = """# Benchmarks
 
 `make bench` measures and writes this page, on an idle machine. Absolute numbers depend on the machine; the ratios are
@@ -53,35 +62,33 @@ interval). Memory is the peak beyond that at the start.
 
 {growth}
 
-What else was measured in 2026 (circuits at d_vocab 50,000, other recipes, a thousand models) is in
-[docs/log/speed.md](../docs/log/speed.md); its code and raw results are at the tag `experiments-2026`.
+What else was measured in 2026 (`torch.compile`, tokenizing, circuits at d_vocab 50,000, other recipes, a thousand
+models) is in [docs/log/speed.md](../docs/log/speed.md); its code and raw results are at the tag `experiments-2026`.
 """
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a Markdown table."""
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in (head, ["---"] * len(head), *rows))
+def machine(device: str) -> str:
+    """Return the conditions of a measurement: processor or GPU, type of its products, threads, version of torch."""
+    if device == "cuda":
+        return f"{torch.cuda.get_device_name()}, bfloat16 products, torch {torch.__version__}"
+    return f"{describe(torch.device(device)).name}, threads: {THREADS}, torch {torch.__version__}"
 
 
-def steps(results: Mapping[str, Any], start: str) -> str:
-    """Return the rows whose names begin with ``start``: our rate, theirs, and the ratio."""
-    rows = [
-        (TITLES[name.split(".")[1]], MEANING[name.split(".")[2]],
-         f"{row['ours']:,}", f"{row['theirs']:,}", row["ratio"], row["unit"])
-        for name, row in results.items()
-        if name.startswith(start)
-    ]  # fmt: skip
-    return table(("sizes", "compared with", "ours", "theirs", "ratio", "unit"), rows)
+def record(start: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Replace the rows of results.json whose names begin with ``start``, so that all of them are from one run."""
+    kept = {name: row for name, row in json.loads(RESULTS.read_text()).items() if not name.startswith(start)}
+    RESULTS.write_text(json.dumps(kept | dict(rows), indent=2, sort_keys=True) + "\n")
 
 
-def growth(results: Mapping[str, Any]) -> str:
-    """Return the rows on the growth of cost."""
-    rows = [
-        (THINGS[name.split(".")[1]], name.split(".")[2], row["sizes"], row["seconds"], row["time"], row["MiB"])
-        for name, row in results.items()
-        if name.startswith("growth.")
-    ]
-    return table(("what", "size", "from, to", "seconds", "exponent of time", "MiB"), rows)
+def table(results: Mapping[str, Any], start: str, columns: Mapping[str, str]) -> str:
+    """Return the rows whose names begin with ``start`` as a Markdown table, with ``columns`` by the keys of a row."""
+    lines: list[Sequence[str]] = [tuple(columns.values()), ["---"] * len(columns)]
+    for name, row in results.items():
+        if name.startswith(start):
+            what, _, which = name.rpartition(".")
+            shown = {"what": NAMES[what], "which": NAMES.get(which, which), **row}
+            lines.append([f"{shown[key]:,}" if isinstance(shown[key], int) else str(shown[key]) for key in columns])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def page(results: Mapping[str, Any]) -> str:
@@ -90,11 +97,14 @@ def page(results: Mapping[str, Any]) -> str:
     def machines(start: str) -> str:
         return "; ".join(sorted({row["machine"] for name, row in results.items() if name.startswith(start)}))
 
+    step = {"what": "sizes", "which": "compared with", **{k: k for k in ("ours", "theirs", "ratio", "unit")}}
+    grown = {"what": "what", "which": "size", "sizes": "from, to", "seconds": "seconds", "time": "exponent of time"}
     return PAGE.format(
-        machines=machines("train_step."), steps=steps(results, "train_step."), growth=growth(results),
-        gpus=machines("gpu_step."), gpu=steps(results, "gpu_step."),
+        machines=machines("train_step."), steps=table(results, "train_step.", step),
+        gpus=machines("gpu_step."), gpu=table(results, "gpu_step.", step),
+        growth=table(results, "growth.", grown | {"MiB": "MiB"}),
     )  # fmt: skip
 
 
 if __name__ == "__main__":
-    (HERE / "README.md").write_text(page(json.loads((HERE / "results.json").read_text())))
+    (HERE / "README.md").write_text(page(json.loads(RESULTS.read_text())))

@@ -16,7 +16,7 @@ from pathsum.calibration.two_layers import UNUSED_NATS, USED_NATS
 from pathsum.calibration.zero_layers import SUCCESSORS
 from pathsum.config import SyntheticModelConfig
 from pathsum.core.weights import Weights
-from pathsum.records.content import ContentScoreRow
+from pathsum.records.paths import ContentScoreRow
 from tests import handmade
 from tests.calibration.synthetic import (
     HOW,

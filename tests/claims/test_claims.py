@@ -28,10 +28,10 @@ from pathsum.claims.judging import (
 from pathsum.claims.one_layer import passing_share
 from pathsum.claims.registry import judge_all
 from pathsum.claims.themes import THEMES
+from pathsum.records.ablations import JointAblationRow
 from pathsum.records.composition import CompositionRow
-from pathsum.records.content import ContentScoreRow
 from pathsum.records.formation import FormationRow
-from pathsum.records.joint_ablation import JointAblationRow
+from pathsum.records.paths import ContentScoreRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.records.tokens import word_of

@@ -13,11 +13,11 @@ from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records.bigrams import BigramRow
 from pathsum.records.composition import CompositionRow
+from pathsum.records.corpus import BigramRow
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.exactness import ExactnessRow
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
+from pathsum.records.paths import ExactnessRow
 from pathsum.records.results import read_cell, write_cell
 from pathsum.records.roles import HeadRoles
 from tests.extraction.small import HOW, evidence, taken_apart

@@ -13,9 +13,8 @@ from pathsum.extraction import balance, content, score_paths
 from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
-from pathsum.records.balance import BalanceRow
-from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.records.score_paths import MatchingRow
+from pathsum.records.paths import ContentRow, ContentScoreRow, MatchingRow
+from pathsum.records.weights_side import BalanceRow
 from tests import handmade
 from tests.random_models import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
 

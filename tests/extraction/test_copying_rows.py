@@ -8,7 +8,7 @@ from pathsum.core.weights import Head, Weights
 from pathsum.extraction.copying import tables
 from pathsum.extraction.inputs import EvalData, trace_trained
 from pathsum.model.transformer import Transformer
-from pathsum.records.copying import CopyingRow
+from pathsum.records.heads import CopyingRow
 from tests.random_models import D_VOCAB, HOW, LOG, N_CTX, cell_of, loaded, random_model
 
 DOCUMENTS = 41

@@ -13,8 +13,7 @@ from pathsum.extraction import joint_ablation
 from pathsum.extraction.inputs import EvalData, trace_trained
 from pathsum.extraction.joint_ablation import ROTATIONS, WHOLE, Trial, text_drops, trials
 from pathsum.model.transformer import Transformer
-from pathsum.records.ablations import CONTROL
-from pathsum.records.joint_ablation import INDUCTION, JointAblationRow
+from pathsum.records.ablations import CONTROL, INDUCTION, JointAblationRow
 from pathsum.statistics.bootstrap import mean_intervals, ratio_interval
 from pathsum.statistics.rotation import random_rotation
 from pathsum.training.evaluate import token_losses

@@ -10,7 +10,7 @@ from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.extraction.pairs import sides
 from pathsum.extraction.score_paths import path_pair_errors, tables
 from pathsum.model.transformer import Transformer
-from pathsum.records.score_paths import ScorePathRow
+from pathsum.records.paths import ScorePathRow
 from tests.random_models import HOW, cell_of, evidence, random_model, seated
 
 

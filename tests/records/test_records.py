@@ -9,8 +9,8 @@ import pytest
 
 from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, write_json, write_rows
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.exactness import ExactnessRow
 from pathsum.records.heads import HeadRow
+from pathsum.records.paths import ExactnessRow
 
 ROW = HeadRow(1, 3, 0.5, 0.25, -0.125, 0.0, 1.0, 0.75, 0.875, None, None)
 

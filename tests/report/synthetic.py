@@ -10,30 +10,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pathsum.records.ablations import OUTSIDE, SAME_PAIRS, AblationRow, EdgeContrastRow
-from pathsum.records.attention_sinks import AttentionSinkRow
-from pathsum.records.balance import BalanceRow
-from pathsum.records.bigrams import BigramRow
+from pathsum.records.ablations import (
+    OUTSIDE,
+    SAME_PAIRS,
+    AblationRow,
+    AttentionSinkRow,
+    EdgeContrastRow,
+    JointAblationRow,
+)
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.composition import CompositionRow
-from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.records.copying import CopyingRow
-from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.corpus import BigramRow, CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.exactness import ExactnessRow
-from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.formation import ChangePointRow, FormationRow, TokenLossRow
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
-from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow, LabelRow
-from pathsum.records.joint_ablation import JointAblationRow
-from pathsum.records.joint_copying import JointCopyingRow
-from pathsum.records.logit_lens import LensRow
-from pathsum.records.norm_scales import NormScaleRow
+from pathsum.records.heads import CopyingRow, DistanceRow, EigenvalueRow, HeadRow, LabelRow, SoftmaxCompetitionRow
+from pathsum.records.paths import (
+    ContentRow,
+    ContentScoreRow,
+    ExactnessRow,
+    LensRow,
+    MatchingRow,
+    NormScaleRow,
+    ScorePathRow,
+    TermRow,
+)
 from pathsum.records.results import Cell, Results
-from pathsum.records.score_paths import MatchingRow, ScorePathRow
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.records.softmax_competition import SoftmaxCompetitionRow
-from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
 from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
 from pathsum.records.suffixes import (
     CONTROLS_OF,
@@ -44,10 +48,16 @@ from pathsum.records.suffixes import (
     SuffixPredictionRow,
 )
 from pathsum.records.summary import CellSummary
-from pathsum.records.terms import TermRow
-from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
-from pathsum.records.trajectories import TokenLossRow
-from pathsum.records.virtual_heads import VirtualHeadRow
+from pathsum.records.weights_side import (
+    BalanceRow,
+    BandwidthRow,
+    DeletingRow,
+    DirectionRow,
+    JointCopyingRow,
+    OverlapRow,
+    TokenClusterRow,
+    VirtualHeadRow,
+)
 from pathsum.report.theme import detectors
 from tests.report.synthetic_explorer import explored
 

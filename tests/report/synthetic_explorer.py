@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.explorers import TokenTableRow
+from pathsum.records.explorers import PassageRow, PatternRow, TokenTableRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.tokens import JOINER
-from pathsum.records.watch_it_learn import PassageRow, PatternRow
 
 K = 3
 

@@ -11,10 +11,8 @@ from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.claims.registry import judge_all
 from pathsum.claims.score_paths import share_of
-from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.paths import ContentRow, ContentScoreRow, MatchingRow, ScorePathRow, TermRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.score_paths import MatchingRow, ScorePathRow
-from pathsum.records.terms import TermRow
 from pathsum.report.themes.content import content_scores, facts, section
 from pathsum.report.told import Frames
 from tests.report import synthetic

@@ -9,8 +9,7 @@ import pytest
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, judge
 from pathsum.claims.one_layer import CLAIMS, copying_heads
 from pathsum.records.ablations import AblationRow
-from pathsum.records.copying import SPREADS, CopyingRow
-from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.heads import SPREADS, CopyingRow, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.chapters import one_layer
 from pathsum.report.page.document import Table

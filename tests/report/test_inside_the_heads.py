@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pathsum.records.results import Results
-from pathsum.records.subspaces import DeletingRow
-from pathsum.records.virtual_heads import VirtualHeadRow
+from pathsum.records.weights_side import DeletingRow, VirtualHeadRow
 from pathsum.report.page.document import Table
 from pathsum.report.themes.weights_side import facts, section, subspaces
 from pathsum.report.told import Frames

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pathsum.records.attention_sinks import AttentionSinkRow
+from pathsum.records.ablations import AttentionSinkRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.page.roles import names

@@ -20,7 +20,7 @@ from pathsum.claims.metrics import headline, metrics
 from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
 from pathsum.records.heads import HeadRow
-from pathsum.records.norm_scales import NormScaleRow
+from pathsum.records.paths import NormScaleRow
 from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report import told
 from pathsum.report.answer import answer, facts

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from pathsum.claims.score_paths import term
+from pathsum.records.paths import ScorePathRow
 from pathsum.records.results import Results
-from pathsum.records.score_paths import ScorePathRow
 from pathsum.report.themes.score_paths import facts, score_paths, section
 from pathsum.report.told import Frames
 from tests.report import synthetic

@@ -8,7 +8,7 @@ import pytest
 
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.claims.registry import judge_all
-from pathsum.records.content import ContentScoreRow
+from pathsum.records.paths import ContentScoreRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.suffixes import CONTROLS_OF, Cut, SuffixCutRow
 from pathsum.report.themes.suffixes import facts, section, suffixes

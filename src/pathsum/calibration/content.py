@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathsum.calibration.detectors import Unit, copies, some_head
 from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.extraction import content
-from pathsum.records.content import ContentScoreRow
+from pathsum.records.paths import ContentScoreRow
 
 PREFERS_NATS = 1.0  # a head is found only if its preference for the token after a match is at least this
 

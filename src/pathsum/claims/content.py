@@ -10,10 +10,8 @@ from pathsum.claims.chance import or_unknown
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.claims.score_paths import share_of
-from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.paths import ContentRow, ContentScoreRow, MatchingRow, TermRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.score_paths import MatchingRow
-from pathsum.records.terms import TermRow
 
 CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: how many tokens back the content comes from
 MOST = 0.5  # half of the preference: more than all other pairs of offsets together

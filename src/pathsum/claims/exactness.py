@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathsum.claims import samples
 from pathsum.claims.judging import Claim, Finding, each
-from pathsum.records.exactness import ExactnessRow
+from pathsum.records.paths import ExactnessRow
 from pathsum.records.results import Cell
 
 LIMIT = 1e-10  # of the relative error; sums in float64 have errors of about 1e-15

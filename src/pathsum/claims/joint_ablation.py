@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathsum.claims import samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, within
-from pathsum.records.ablations import CONTRASTED, CONTROL
-from pathsum.records.joint_ablation import INDUCTION, JointAblationRow
+from pathsum.records.ablations import CONTRASTED, CONTROL, INDUCTION, JointAblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.roles import MATCHES
 

@@ -11,8 +11,7 @@ from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
 from pathsum.records.ablations import AblationRow
-from pathsum.records.copying import CopyingRow
-from pathsum.records.heads import COPYING, HeadRow
+from pathsum.records.heads import COPYING, CopyingRow, HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pathsum.records.paths import ScorePathRow
 from pathsum.records.results import Cell
-from pathsum.records.score_paths import ScorePathRow
 
 DIRECT, POSITION = "direct", "position"
 TERMS = ("direct", "Q", "K", "Q&K", "position")  # sides that read a head: none, queries, keys, both; or a position

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathsum.claims import samples
 from pathsum.claims.formatting import head_label
 from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.heads import SoftmaxCompetitionRow
 from pathsum.records.results import Cell
-from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 
 NONE = 0.5  # nats; largest preference that counts as none; a head with prefix matching 0.4 has one of about 5 nats
 

@@ -18,7 +18,7 @@ from pathsum.circuits.importance import window_losses
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
-from pathsum.records.attention_sinks import AttentionSinkRow
+from pathsum.records.ablations import AttentionSinkRow
 from pathsum.statistics.bootstrap import mean_intervals
 
 WINDOWS, STEP = 12, 2  # losses at every second position are enough for a mean

@@ -13,7 +13,7 @@ from torch import Tensor
 from pathsum.circuits.balance import power_share, projection_share, rms_norm
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.records.balance import BalanceRow
+from pathsum.records.weights_side import BalanceRow
 
 
 @torch.no_grad()

@@ -35,7 +35,7 @@ from pathsum.core.weights import Head
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.heads import LabelRow
-from pathsum.records.logit_lens import LensRow
+from pathsum.records.paths import LensRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.text.repeated import repeated_random
 

@@ -23,7 +23,7 @@ from pathsum.extraction.causal import WINDOWS
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Transformer
-from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.paths import ContentRow, ContentScoreRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
 
 CHUNK = 16  # windows whose logits, one set per group, are in memory at the same time

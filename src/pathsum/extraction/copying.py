@@ -13,7 +13,7 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace
-from pathsum.records.copying import CopyingRow
+from pathsum.records.heads import CopyingRow
 from pathsum.statistics.bootstrap import mean_intervals
 
 CHUNK = 8  # windows in memory at the same time

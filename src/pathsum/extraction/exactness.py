@@ -16,7 +16,7 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.exactness import ExactnessRow
+from pathsum.records.paths import ExactnessRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:

@@ -26,9 +26,8 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records.formation import ChangePointRow, FormationRow, around_onset
+from pathsum.records.formation import ChangePointRow, FormationRow, TokenLossRow, around_onset
 from pathsum.records.roles import HeadRoles, Place
-from pathsum.records.trajectories import TokenLossRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, resampled_means
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 from pathsum.training.evaluate import token_losses

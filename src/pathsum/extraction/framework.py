@@ -20,8 +20,8 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.model.transformer import Trace
-from pathsum.records.bigrams import BigramRow
 from pathsum.records.composition import CompositionRow
+from pathsum.records.corpus import BigramRow
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 
 SMOOTHING = 1.0  # weight k of the prior, in counts, for the bigrams of the corpus

@@ -20,9 +20,8 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.ablations import CONTROL, METHODS
+from pathsum.records.ablations import CONTROL, INDUCTION, METHODS, OTHERS, JointAblationRow
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.joint_ablation import INDUCTION, OTHERS, JointAblationRow
 from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, ratio_interval
 from pathsum.statistics.rotation import random_rotation

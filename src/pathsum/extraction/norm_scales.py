@@ -22,7 +22,7 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
-from pathsum.records.norm_scales import NormScaleRow
+from pathsum.records.paths import NormScaleRow
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.rotation import random_rotation
 

@@ -22,7 +22,7 @@ from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import POSITION, Pair, add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.score_paths import MatchingRow, ScorePathRow
+from pathsum.records.paths import MatchingRow, ScorePathRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:

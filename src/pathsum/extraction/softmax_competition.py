@@ -15,7 +15,7 @@ from pathsum.behavior.softmax_competition import LEAST_BLOCK, inhibition, prefer
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Transformer
-from pathsum.records.softmax_competition import SoftmaxCompetitionRow
+from pathsum.records.heads import SoftmaxCompetitionRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.text.repeated import repeated_random
 

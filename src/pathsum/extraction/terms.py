@@ -16,7 +16,7 @@ from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.core.weights import Weights
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.terms import TermRow
+from pathsum.records.paths import TermRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Interval, mean_intervals
 
 Term = tuple[int, int | None, int | None, int]  # order, layer, head and number of paths

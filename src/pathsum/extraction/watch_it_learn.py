@@ -15,8 +15,8 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import reads
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.records.explorers import PassageRow, PatternRow
 from pathsum.records.tokens import JOINER
-from pathsum.records.watch_it_learn import PassageRow, PatternRow
 from pathsum.text.repeated import repeated_random
 
 LENGTH = 48  # tokens of a passage; the size of a pattern is its square

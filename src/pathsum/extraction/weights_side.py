@@ -27,12 +27,17 @@ from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.roles import Place
-from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
-from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
 from pathsum.records.tokens import JOINER
-from pathsum.records.virtual_heads import VirtualHeadRow
+from pathsum.records.weights_side import (
+    BandwidthRow,
+    DeletingRow,
+    DirectionRow,
+    JointCopyingRow,
+    OverlapRow,
+    TokenClusterRow,
+    VirtualHeadRow,
+)
 from pathsum.statistics.bootstrap import standard_errors
 
 WINDOWS = 16  # windows of held-out text, for patterns and for removal costs of virtual heads

@@ -67,3 +67,69 @@ class EdgeContrastRow:
     low: float
     high: float
     windows: int  # that judge
+
+
+INDUCTION, OTHERS = "induction", "others"  # kinds of ablated heads
+
+
+@record(
+    "joint_ablation",
+    "parts of the loss drop and of the second-copy gain that are lost with all induction heads ablated, at checkpoints",
+    "value of the whole model − value under zero, mean or resample ablation",
+    "extraction/joint_ablation.py",
+)
+class JointAblationRow:
+    """The parts of the in-context loss drop and of the second-copy gain that are lost when several heads are ablated
+    together at one checkpoint (docs/framework.md §5.11), in nats per token. Intervals: 95 % bootstrap."""
+
+    step: int
+    tokens_seen: int
+    ablated: str  # induction: all induction heads at the end of training | others: control, heads of the same layers
+    heads: str  # joined by spaces
+    n_heads: int  # number of ablated heads; smaller for a control if its layers have too few other heads
+    method: str  # zero | mean | resample | rotated (control: a write of equal norm is removed in random directions)
+    loss_drop_nats: float  # in-context loss drop of the whole model minus that of the bigram model on these windows
+    loss_drop_lost: float  # part of it that is lost, in nats
+    loss_drop_lost_low: float
+    loss_drop_lost_high: float
+    share: float | None  # loss_drop_lost / loss_drop_nats, both bootstrapped over the same documents; None if the
+    share_low: float | None  # interval of loss_drop_nats includes 0
+    share_high: float | None
+    behind_nats: float  # loss_drop_lost of the induction heads minus that of this row, same method, paired by window;
+    # a rotated row is compared with the ablation of the induction heads that loses least of the loss drop
+    behind_low: float
+    behind_high: float
+    repeat_gain_nats: float  # loss on the first copy − loss on the second copy of random tokens, of the whole model
+    repeat_gain_lost: float  # part of it that is lost, in nats
+    repeat_gain_lost_low: float
+    repeat_gain_lost_high: float
+    windows: int  # of held-out text
+
+
+@record(
+    "attention_sinks",
+    "attention to the first token, and the rise of the loss without this attention",
+    "mean A[i, 0]; loss with A[·, 0] = 0 − loss without intervention; other attention unchanged or scaled to sum to 1",
+    "behavior/attention_sinks.py",
+)
+class AttentionSinkRow:
+    """The attention of a head to the first token of held-out windows (attention sink), and the rise of the loss without
+    this attention, in nats per token over every second position (docs/framework.md §5.15). Intervals: 95 % bootstrap
+    over documents."""
+
+    layer: int
+    head: int | None  # None: all heads of the layer together
+    attention: float  # mean attention to the first token over all later queries, 0..1
+    attention_low: float
+    attention_high: float
+    chance: float  # the same mean under uniform causal attention
+    silenced_nats: float  # rise of the loss with A[q, 0] = 0 and other attention unchanged
+    silenced_low: float
+    silenced_high: float
+    forbidden_nats: float  # rise of the loss with A[q, 0] = 0 and other attention scaled to sum to 1
+    forbidden_low: float
+    forbidden_high: float
+    control_nats: float  # as forbidden_nats, with key 1 in place of key 0
+    control_low: float
+    control_high: float
+    windows: int

@@ -1,4 +1,4 @@
-"""Statistics of the corpus that need no trained model."""
+"""Statistics of the corpus, and its bigrams in a model."""
 
 from pathsum.records.registry import record
 
@@ -55,3 +55,14 @@ class NGramRow:
     ids: str  # token ids, joined by spaces
     count: int  # occurrences in the training text; of skip-trigrams, in a sample of its windows
     log_prob_nats: float  # log-probability of the last token given the tokens before it
+
+
+@record("bigrams", "frequent bigrams in the corpus and in the model", "softmax(W_U W_E)", "circuits/bigram.py")
+class BigramRow:
+    """A frequent bigram of the training text (docs/framework.md §3.1)."""
+
+    token: str  # printable
+    next: str  # printable
+    count: int  # occurrences in the training text
+    corpus_log_prob_nats: float  # smoothed log P(next | token)
+    model_log_prob_nats: float  # log softmax(W_U W_E), the direct path alone

@@ -1,4 +1,4 @@
-"""Formation of heads and edges during training, and the change-points."""
+"""Scores, losses and change-points at the checkpoints of training."""
 
 from collections.abc import Sequence
 
@@ -56,3 +56,15 @@ def around_onset(log: Sequence[Evaluation]) -> tuple[int, int]:
     scores = [max(s for layer in e.prefix_matching for s in layer) for e in log]
     before = max((i for i, s in enumerate(scores) if s < 0.1 * scores[-1]), default=0)
     return before, 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])
+
+
+@record(
+    "token_losses", "losses on single tokens at checkpoints", "−log P(token)", "extraction/formation.py", printed=False
+)
+class TokenLossRow:
+    """The losses on single held-out tokens at one checkpoint. The tokens are the same for all models with the same
+    n_ctx."""
+
+    step: int
+    tokens_seen: int
+    losses_nats: list[float]

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import replace
 
 from pathsum.claims.registry import judge_all
-from pathsum.records.watch_it_learn import PatternRow
+from pathsum.records.explorers import PatternRow
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.render import SCRIPTS, html
 from pathsum.report.page.watch_it_learn import LEVELS, payload, watched

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pathsum.extraction.watch_it_learn import pattern_rows
+from pathsum.records.explorers import PassageRow, PatternRow
 from pathsum.records.results import Cell
 from pathsum.records.tokens import JOINER
-from pathsum.records.watch_it_learn import PassageRow, PatternRow
 from tests.report.page.small import random_model
 
 NAME = "L2H2S0"

@@ -9,8 +9,8 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from pathsum.records.formation import TokenLossRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.trajectories import TokenLossRow
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, legend_of_depths, picture, row
 from pathsum.statistics.trajectories import principal_components

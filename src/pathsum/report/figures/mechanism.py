@@ -13,7 +13,7 @@ from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import head_label, number, signed
 from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
-from pathsum.records.bigrams import BigramRow
+from pathsum.records.corpus import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.figures.base import Figure, picture
 from pathsum.report.figures.detail import in_detail

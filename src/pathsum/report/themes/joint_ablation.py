@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import plural
-from pathsum.records.ablations import CONTROL
-from pathsum.records.joint_ablation import INDUCTION, OTHERS
+from pathsum.records.ablations import CONTROL, INDUCTION, OTHERS
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.report import told

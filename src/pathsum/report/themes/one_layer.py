@@ -11,8 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, layers_label, number
 from pathsum.claims.one_layer import copying_heads, highest_matching
-from pathsum.records.copying import SPREADS
-from pathsum.records.heads import COPYING
+from pathsum.records.heads import COPYING, SPREADS
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.agreement import KINDS

@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records.bigrams import BigramRow
+from pathsum.records.corpus import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import told
 from pathsum.report.figures import symbols

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pathsum.claims.preregistration import Preregistration
+from pathsum.claims.reliability import coverage
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
@@ -20,7 +21,7 @@ from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mecha
 from pathsum.report.page.document import ClaimCard, Claims, Document, Section
 from pathsum.report.theme import Figures, drawn, sources, themes
 from pathsum.report.themes import heads_and_edges
-from pathsum.report.themes.calibration import marked, with_coverage
+from pathsum.report.themes.calibration import doubts
 
 CLAIMS = "All claims, with the evidence"
 FIRST = (  # claims of the first screen, whatever their verdict
@@ -115,11 +116,12 @@ def _chapters(
 
 
 def _section(name: str, results: Results, figures: Figures) -> Section:
-    """Return the section of a theme, with notes on the detectors that it relies on and on intervals from few
-    windows."""
+    """Return the section of a theme, with notes on the detectors that it relies on and on intervals from few windows,
+    if it shows any."""
     theme = themes()[name]
-    section = marked(theme.section(results, figures), theme.relies_on, results)
-    return with_coverage(section, results) if theme.few_windows else section
+    section = theme.section(results, figures)
+    notes = [*doubts(theme.relies_on, results), coverage(results) * (theme.few_windows and len(section.blocks) > 0)]
+    return replace(section, paragraphs=(*section.paragraphs, *filter(None, notes)))
 
 
 def _without(section: Section, shown: Collection[str]) -> Section:

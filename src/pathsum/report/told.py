@@ -6,8 +6,9 @@ In a template, paragraphs are separated by blank lines, and a paragraph [name] i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,10 +21,11 @@ from pathsum.claims.formatting import head_label, interval, number, plural, span
 from pathsum.core.storage import frame
 from pathsum.records import registry
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.results import Cell
+from pathsum.records.results import Cell, Results
 from pathsum.records.roles import HeadRoles
 from pathsum.records.summary import CellSummary
 from pathsum.records.verdicts import ClaimResult
+from pathsum.report.figures.base import Figure
 from pathsum.report.page.document import Block, Entry, Kind, Section, Table
 
 
@@ -93,8 +95,11 @@ def labels(rows: pd.DataFrame, end: str = "") -> list[str]:
     return [head_label(*place) for place in zip(rows[f"{end}layer"], rows[f"{end}head"], strict=True)]
 
 
-def intervals(rows: pd.DataFrame, value: str = "advantage", low: str = "low", high: str = "high") -> pd.Series:
-    """Return "value [low, high]" for each row."""
+def intervals(rows: pd.DataFrame, value: str = "advantage", *ends: str) -> pd.Series:
+    """Return "value [low, high]" for each row. ``ends`` are the columns of the interval of ``value``; those of x_nats
+    are x_low and x_high or, without them, low and high."""
+    stem = value.removesuffix("_nats")
+    low, high = ends or [f"{stem}_{end}" if f"{stem}_{end}" in rows else end for end in ("low", "high")]
     shown = zip(rows[value], rows[low], rows[high], strict=True)
     return pd.Series([number(None) if pd.isna(v) else interval(v, a, b) for v, a, b in shown], rows.index, dtype=object)
 
@@ -144,25 +149,42 @@ def absent(title: str) -> Section:
     return Section(title, ("No model of this sweep has what this section shows.",))
 
 
-NONE: Mapping[str, Any] = MappingProxyType({})
+def from_facts(
+    title: str,
+    name: str,
+    facts: Callable[[Frames], dict[str, Any]],
+    cells: Callable[[Results], Mapping[str, Cell]] = attrgetter("cells"),
+    **blocks: Callable[[dict[str, Any]], Block],
+) -> Callable[[Results, Mapping[str, Figure]], Section]:
+    """Return the function that makes a theme's section: the template themes/``name``.md over the ``facts`` of
+    ``cells``, with its figures and the ``blocks`` that are made of the facts; or "absent" without facts."""
+
+    def of(results: Results, figures: Mapping[str, Figure]) -> Section:
+        if not (found := facts(Frames(cells(results)))):
+            return absent(title)
+        return section(title, name, found, {**figures, **{block: make(found) for block, make in blocks.items()}})
+
+    return of
 
 
 def table(
-    shown: pd.DataFrame, caption: str, digits: Mapping[str, int] = NONE, kinds: Mapping[str, Kind] = NONE, **more: Any
+    shown: pd.DataFrame,
+    caption: str,
+    digits: Mapping[str, int] = MappingProxyType({}),
+    kinds: Mapping[str, Kind] = MappingProxyType({}),
+    texts: Collection[str] = (),
+    **more: Any,
 ) -> Table:
-    """Return a table of the page from a frame of texts, numbers and entries; missing ones are dashes."""
-    kinds = {"model": "text", "head": "text", **kinds}
-    rows = tuple(
-        tuple(
-            value
-            if isinstance(value, Entry)
-            else Entry(
-                value if isinstance(value, str) else _shown(value, digits.get(name, 2)), kinds.get(name, "number")
-            )
-            for name, value in zip(shown.columns, row, strict=True)
-        )
-        for row in shown.itertuples(index=False, name=None)
-    )
+    """Return a table of the page from a frame of texts, numbers and entries; missing ones are dashes. ``texts`` are
+    the columns of words, besides model and head."""
+    kinds = {**dict.fromkeys(("model", "head", *texts), "text"), **kinds}
+
+    def entry(name: str, value: Any) -> Entry:
+        if isinstance(value, Entry):
+            return value
+        return Entry(value if isinstance(value, str) else _shown(value, digits.get(name, 2)), kinds.get(name, "number"))
+
+    rows = tuple(tuple(map(entry, shown.columns, row)) for row in shown.itertuples(index=False, name=None))
     return Table(caption, tuple(shown.columns), rows, **more)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd
 
 from pathsum.claims.formatting import head_label
-from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.page.document import Section
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals
 
 TITLE = "Attention sinks"
@@ -22,39 +21,37 @@ def facts(t: Frames) -> dict[str, Any]:
     rows = t.attention_sinks
     if rows.empty:
         return {}
-    heads, layers = rows[rows["head"].notna()], rows[rows["head"].isna()]
-    most = heads.loc[heads.groupby("cell")["attention"].idxmax()]
-    order = {cell: at for at, cell in enumerate(t.cells.index)}
+    heads = rows[rows["head"].notna()]
+    most = rows.index.isin(heads.groupby("cell")["attention"].idxmax())
     return {
         "threshold": SINK,
         "heads": heads,
         "sinks": heads["attention_low"] > SINK,
         "needing": heads["forbidden_low"] > heads["control_high"].clip(lower=0),
-        "shown": pd.concat([most, layers]).sort_values("cell", key=lambda cells: cells.map(order), kind="stable"),
+        "shown": rows[most | rows["head"].isna()],
     }
 
 
-def section(results: Results, _: Figures) -> Section:
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
+def table(found: dict[str, Any]) -> Table:
     rows = found["shown"]
     places = zip(rows["layer"], rows["head"], strict=True)
     shown = {
         "model": rows["cell"],
         "heads": [f"layer {layer}" if pd.isna(head) else head_label(layer, int(head)) for layer, head in places],
-        "attention": intervals(rows, "attention", "attention_low", "attention_high"),
+        "attention": intervals(rows, "attention"),
         "uniform attention": rows["chance"],
-        "BOS value zeroed (nats per token)": intervals(rows, "silenced_nats", "silenced_low", "silenced_high"),
-        "BOS masked (nats per token)": intervals(rows, "forbidden_nats", "forbidden_low", "forbidden_high"),
-        "second token masked (nats per token)": intervals(rows, "control_nats", "control_low", "control_high"),
+        "BOS value zeroed (nats per token)": intervals(rows, "silenced_nats"),
+        "BOS masked (nats per token)": intervals(rows, "forbidden_nats"),
+        "second token masked (nats per token)": intervals(rows, "control_nats"),
     }
     caption = (
-        "The head of each model that attends most to BOS, and all heads of each layer: mean attention to BOS (0 to 1) "
-        "and rise of the loss on held-out text (every second position). The CSV has every head."
+        "The head of each model that attends most to BOS, and all heads of each layer: mean attention to BOS, and rise "
+        "of the loss on held-out text (every second position)."
     )
-    frame = pd.DataFrame(shown)
-    table = told.table(frame, caption, {"uniform attention": 3}, {"heads": "text"}, csv="attention_sinks.csv")
-    return told.section(TITLE, "attention_sinks", found, {"table": table})
+    return told.table(
+        pd.DataFrame(shown), caption, {"uniform attention": 3}, texts=["heads"], csv="attention_sinks.csv"
+    )
 
 
+section = told.from_facts(TITLE, "attention_sinks", facts, table=table)
 THEME = Theme(TITLE, section, few_windows=True, tables=("attention_sinks",))

@@ -13,8 +13,8 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, errors, legend_of_depths, picture, row
-from pathsum.report.page.document import Section, Table
-from pathsum.report.theme import DetectorText, Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import DetectorText, Theme
 from pathsum.report.told import Frames, listed
 
 TITLE = "What each head does"
@@ -33,6 +33,7 @@ def facts(t: Frames) -> dict[str, Any]:
     score = t.labels.pivot(index=HEAD, columns="behaviour", values="score")
     induction = score.loc[pd.MultiIndex.from_frame(labels.loc[labels["label"] == "induction", HEAD])]
     return {
+        "t": t,
         "labels": labels,
         "counts": {n: rows["label"].fillna("no label").value_counts() for n, rows in labels.groupby("n_layers")},
         "heads": t.heads.groupby("n_layers").size(),
@@ -50,15 +51,8 @@ def _labels(t: Frames) -> pd.DataFrame:
     return rows[HEAD].assign(label=names).drop_duplicates()
 
 
-def section(results: Results, figures: Figures) -> Section:
-    t = Frames(results.cells)
-    if not (found := facts(t)):
-        return told.absent(TITLE)
-    return told.section(TITLE, "behaviour", found, {**figures, "table": table(t, found)})
-
-
-def table(t: Frames, found: dict[str, Any]) -> Table:
-    """Return the table of the section: chance, threshold, and a row for each head."""
+def table(found: dict[str, Any]) -> Table:
+    t = found["t"]
     texts = t.labels.assign(text=t.labels.apply(_score, axis=1)).pivot(index=HEAD, columns="behaviour", values="text")
     labels = found["labels"].dropna().groupby(HEAD)["label"].agg(", ".join)
     rows = t.heads.merge(texts, left_on=HEAD, right_index=True).merge(labels, "left", left_on=HEAD, right_index=True)
@@ -67,12 +61,9 @@ def table(t: Frames, found: dict[str, Any]) -> Table:
     rows["copies top-1 / top-5"] = rows["copying_top1"].map(number) + " / " + rows["copying_top5"].map(number)
     rows["head"] = told.labels(rows)
     levels = t.labels.groupby("behaviour")[["chance", "threshold"]].agg(_span).T
-    caption = (
-        "Labels and scores of every head, with 95 % intervals, after chance and threshold (ranges over heads). "
-        f"“(copies, by weights)”: a head without a label, with OV positivity above {COPYING}."
-    )
+    caption = "Labels and scores of every head, with 95 % intervals, after chance and threshold (ranges over heads)."
     shown = pd.concat([levels.rename_axis("model").reset_index(), rows]).reindex(columns=COLUMNS)
-    return told.table(shown, caption, kinds={"labels": "text"}, csv="labels.csv", levels=len(levels), fold=False)
+    return told.table(shown, caption, texts=["labels"], csv="labels.csv", levels=len(levels), fold=False)
 
 
 def _span(values: pd.Series) -> str:
@@ -85,8 +76,7 @@ def _score(r: pd.Series) -> str:
 
 
 def logit_lens(results: Results) -> Figure | None:
-    """Draw the held-out loss when the residual stream is unembedded after 0, 1, … layers (docs/framework.md §3.17), one
-    line per model. None if no model has layers."""
+    """Draw the held-out loss with the residual stream unembedded after 0, 1, … layers (docs/framework.md §3.17)."""
     data = Frames(results.cells).lens[["cell", "n_layers", "layers", "loss_nats", "low", "high"]]
     if not data["layers"].any():
         return None
@@ -104,12 +94,13 @@ def logit_lens(results: Results) -> Figure | None:
         legend_of_depths(ax, data["n_layers"].unique().tolist(), marker="o")
 
     caption = (
-        "Held-out loss with the stream after each layer unembedded, a line per model; bars: 95 % bootstrap intervals "
-        "over documents. Dashed: losses of the unigram and the bigram model, means over more windows."
+        "Held-out loss with the stream after each layer unembedded, a line per model; bars: 95 % intervals over "
+        "documents. Dashed: losses of the unigram and the bigram model."
     )
     return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 
 
+section = told.from_facts(TITLE, "behaviour", facts, table=table)
 THEME = Theme(
     TITLE,
     section,

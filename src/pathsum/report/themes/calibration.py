@@ -1,9 +1,8 @@
-"""Detectors and intervals on synthetic corpora, and the notes on both in other sections; words in calibration.md."""
+"""Detectors and intervals on synthetic corpora (docs/framework.md §11); words in calibration.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -16,7 +15,7 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.page.document import Kind, Section, Table
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
 TITLE = "Precision and recall of the detectors"
@@ -32,7 +31,8 @@ def facts(results: Results) -> dict[str, Any]:
     if not (rows := calibrated(results)):
         return {}
     return {
-        "rows": frame(rows, CalibrationRow),
+        "rows": rows,
+        "not_learned": max(r.not_learned for r in rows),
         "trusted": TRUSTED,
         "weak": [detectors()[r.detector].name for r in rows if not trusted(r)],
         "unsure": [detectors()[r.detector].name for r in rows if trusted(r) and not certain(r)],
@@ -41,24 +41,21 @@ def facts(results: Results) -> dict[str, Any]:
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the test on synthetic corpora, and show precision and recall of each detector."""
     if not (found := facts(results)):
         return told.absent(TITLE)
-    tables = {"detectors": _table(calibrated(results)), "coverages": _coverage(frame(results.coverage, CoverageRow))}
+    tables = {"detectors": _table(found["rows"]), "coverages": _coverage(frame(results.coverage, CoverageRow))}
     return told.section(TITLE, "calibration", found, {**figures, **tables})
 
 
-def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
-    """Add a note to ``section`` on each of its ``detectors`` whose calibration is not ``certain``."""
-    found = {r.detector: r for r in results.calibration}
-    doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
-    return replace(section, paragraphs=(*section.paragraphs, *doubts))
-
-
-def with_coverage(section: Section, results: Results) -> Section:
-    """Add to ``section``, unless it shows nothing, how often intervals from few windows hold the value."""
-    note = coverage(results) if section.blocks else ""
-    return replace(section, paragraphs=(*section.paragraphs, note)) if note else section
+def doubts(names: Sequence[str], results: Results) -> list[str]:
+    """Return a sentence on each of these detectors whose calibration is not ``certain``."""
+    found = {row.detector: row for row in results.calibration}
+    return [
+        f"On synthetic corpora, the detector “{detectors()[name].name}” has precision {precision(row)} and recall "
+        f"{recall(row)}; {'an interval begins' if trusted(row) else 'this is'} below the aim, {TRUSTED}."
+        for name in names
+        if name in found and not certain(row := found[name])
+    ]
 
 
 def trusted(row: CalibrationRow) -> bool:
@@ -73,15 +70,6 @@ def certain(row: CalibrationRow) -> bool:
 
 def _reach(*shares: float | None) -> bool:
     return all(share is not None and share >= TRUSTED for share in shares)
-
-
-def _doubt(row: CalibrationRow) -> str:
-    name, shares = detectors()[row.detector].name, f"precision {precision(row)} and recall {recall(row)}"
-    if not trusted(row):
-        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED}."
-    low = sum(not _reach(end) for end in (row.precision_low, row.recall_low))
-    reach = "both intervals begin" if low == 2 else "one interval begins"
-    return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below the aim, {TRUSTED}."
 
 
 def _table(rows: Sequence[CalibrationRow]) -> Table:
@@ -99,12 +87,9 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
         }
         for r in rows
     ]
-    caption = (
-        "Units are the token pairs, skip-trigrams, heads, edges or models that a detector judges. Precision and recall "
-        "with 95 % intervals."
-    )
-    kinds: dict[str, Kind] = {"detector": "text", "ground truth; found if": "text"}
-    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="calibration.csv")
+    caption = "Units are the token pairs, skip-trigrams, heads, edges or models that a detector judges."
+    texts = ("detector", "ground truth; found if")
+    return told.table(pd.DataFrame(shown), caption, texts=texts, csv="calibration.csv")
 
 
 def _coverage(rows: pd.DataFrame) -> Table:
@@ -114,19 +99,17 @@ def _coverage(rows: pd.DataFrame) -> Table:
         "windows": rows["windows"].astype(str),
         "intervals": rows["n"],
         "models": rows["models"],
-        "share that hold the value (95 %)": told.intervals(rows, "share", "share_low", "share_high"),
+        "share that hold the value (95 %)": told.intervals(rows, "share"),
     }
     caption = (
-        f"How often 95 % intervals hold the true value: the effect of resample ablation on {rows['many'].max()} "
-        "windows, of which each interval draws some with replacement. Effects are changes of the loss on held-out text "
-        "or on the second copy of repeated random tokens, in models of synthetic corpora."
+        "How often 95 % intervals from some windows hold the change of the loss under resample ablation on "
+        f"{rows['many'].max()}, in models of synthetic corpora."
     )
-    kinds: dict[str, Kind] = {"loss": "text", "quantity": "text"}
-    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="coverage.csv")
+    return told.table(pd.DataFrame(shown), caption, texts=("loss", "quantity"), csv="coverage.csv")
 
 
 def calibration(results: Results) -> Figure | None:
-    """Draw precision and recall with their intervals, a row per detector. None without calibration."""
+    """Draw precision and recall with their intervals, a row per detector."""
     if not results.calibration:
         return None
     data = frame(calibrated(results), CalibrationRow)
@@ -145,8 +128,8 @@ def calibration(results: Results) -> Figure | None:
         axes[0].invert_yaxis()
 
     caption = (
-        f"Each corpus has its own rules and model; dashed: {TRUSTED}. n: units found (precision) or in the ground "
-        "truth (recall). Bars: 95 % Wilson intervals for the effective number of independent units."
+        f"Dashed: {TRUSTED}. n: units found (precision) or in the ground truth (recall). Bars: 95 % Wilson intervals "
+        "for the effective number of independent units."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 

@@ -16,8 +16,8 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, errors, picture
-from pathsum.report.page.document import Kind, Section, Table
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Ablation of heads, edges and paths"
@@ -57,28 +57,17 @@ def facts(t: Frames) -> dict[str, Any]:
         "others": resampled.drop(index=strongest.index).groupby(["cell", "kind"])["second_copy_nats"].median(),
         "own": strongest[strongest["kind"] == "Q"].merge(own, on=EDGE[:1] + EDGE[2:4])["attention"].round(3),
         "contrasts": t.edge_contrasts,
-        "least": list(
-            zip(least["cell"], intervals(least, "difference_nats"), least["rival"], least["edges"], strict=True)
-        ),
+        "least": least.assign(difference=intervals(least, "difference_nats")),
         "terms": t.terms[t.terms["layer"].isna() & (t.terms["n_layers"] > 1)],
         "windows": span(listed(rows["windows"]), 0),
     }
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show how much ablation of a head or an edge raises the loss, and how much each order of paths lowers it."""
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
-    blocks = {"by_head": by_head(found), "by_edge": by_edge(found), "by_order": by_order(found)}
-    return told.section(TITLE, "causal", found, {**figures, **blocks})
-
-
 def by_head(found: dict[str, Any]) -> Table:
     """Return the table of the heads that are ablated, and of those that get an exact previous-token pattern."""
-    resampled = found["heads"][found["heads"]["method"] == "resample"]
+    resampled, roles = found["heads"][found["heads"]["method"] == "resample"], found["roles"]
     lost, exact = (rows.set_index(["cell", "name"])["second_copy_nats"] for rows in (resampled, found["patterns"]))
-    roles = found["roles"]
-    previous, induction = (list(zip(roles.index, roles[role], strict=True)) for role in ("previous", "induction"))
+    previous, induction = (list(roles[role].items()) for role in ("previous", "induction"))
     others = lost.drop(previous + induction, errors="ignore")
     ranges = exact.drop(previous, errors="ignore").groupby("cell")
     shown = {
@@ -93,38 +82,32 @@ def by_head(found: dict[str, Any]) -> Table:
     }
     caption = (
         "Rise of the loss on the second copy of repeated random tokens (nats per token, means over "
-        f"{found['windows']} windows) under resample ablation of one head. Last two columns: change of the same loss "
-        "with an exact previous-token pattern in place of the head's own (near 0 if these are equal; range over heads)."
+        f"{found['windows']} windows) under resample ablation of one head and, in the last two columns, with an exact "
+        "previous-token pattern in place of the head's own (range over heads)."
     )
-    kinds: dict[str, Kind] = {"previous-token head": "text", "induction head": "text"}
-    names = dict.fromkeys(("previous", "induction"), "without it (nats)")
-    table = pd.DataFrame(shown, index=roles.index).rename(columns=names)
-    return told.table(table, caption, kinds=kinds, csv="ablations.csv")
+    table = pd.DataFrame(shown, index=roles.index)
+    table = table.rename(columns=dict.fromkeys(("previous", "induction"), "without it (nats)"))
+    return told.table(table, caption, texts=("previous-token head", "induction head"), csv="ablations.csv")
 
 
 def by_edge(found: dict[str, Any]) -> Table:
     """Return the table of the edge of each kind (K, Q, V) whose resample ablation raises the second-copy loss most."""
     most, edges = found["strongest"].reset_index(drop=True), found["edges"]
     by_method = {method: most[EDGE].merge(edges[edges["method"] == method], how="left") for method in METHODS}
+    of_kind = zip(most["cell"], most["kind"], strict=True)
     shown = {
         "model": most["cell"],
         "edge": most["early"] + " → " + most["name"] + " (" + most["kind"] + ")",
-        **{
-            f"{method} ablation (nats)": intervals(rows, "second_copy_nats", "second_copy_low", "second_copy_high")
-            for method, rows in by_method.items()
-        },
-        "other edges of this kind (median, nats)": _signed(
-            found["others"], zip(most["cell"], most["kind"], strict=True)
-        ),
+        **{f"{method} ablation (nats)": intervals(rows, "second_copy_nats") for method, rows in by_method.items()},
+        "other edges of this kind (median, nats)": _signed(found["others"], of_kind),
         "rise of the held-out loss (nats)": most["loss_nats"].map(signed),
         "change of prefix matching": most["prefix_matching"].map(signed),
     }
     caption = (
         "The edge of each kind (K, Q, V) whose resample ablation raises the loss on the second copy most, and this "
-        f"rise (nats per token, 95 % intervals over {found['windows']} windows). Last three columns: resample "
-        "ablation; prefix matching is that of the best head."
+        f"rise (nats per token, 95 % intervals over {found['windows']} windows). Last three columns: resample ablation."
     )
-    return told.table(pd.DataFrame(shown), caption, kinds={"edge": "text"}, csv="ablations.csv")
+    return told.table(pd.DataFrame(shown), caption, texts=["edge"], csv="ablations.csv")
 
 
 def by_order(found: dict[str, Any]) -> Table:
@@ -134,16 +117,15 @@ def by_order(found: dict[str, Any]) -> Table:
         "model": rows["cell"],
         "order": [ORDERS[n] if n < len(ORDERS) else f"paths of {n} heads" for n in rows["order"]],
         "paths": rows["paths"],
-        "own scale (nats)": intervals(rows, "own_scale_nats", "own_scale_low", "own_scale_high"),
-        "scales frozen (nats)": intervals(rows, "added_nats", "added_low", "added_high"),
-        "removed last (nats)": intervals(rows, "removed_nats", "removed_low", "removed_high"),
+        "own scale (nats)": intervals(rows, "own_scale_nats"),
+        "scales frozen (nats)": intervals(rows, "added_nats"),
+        "removed last (nats)": intervals(rows, "removed_nats"),
     }
     caption = (
-        "Loss reduction by each order of paths (nats per token, held-out text, 95 % intervals over documents): fall of "
-        "the loss when it is added to the lower orders, starting from log d_vocab, and (removed last, scales frozen) "
-        "rise when it is removed from the whole sum. The CSV also has each layer and each head."
+        "Loss reduction by each order of paths (nats per token, held-out text, 95 % intervals over documents), added "
+        "to the lower orders or (removed last, scales frozen) removed from the whole sum."
     )
-    return told.table(pd.DataFrame(shown), caption, kinds={"order": "text"}, csv="terms.csv")
+    return told.table(pd.DataFrame(shown), caption, texts=["order"], csv="terms.csv")
 
 
 def _signed(values: pd.Series, at: Iterable[Any]) -> list[str]:
@@ -152,8 +134,7 @@ def _signed(values: pd.Series, at: Iterable[Any]) -> list[str]:
 
 
 def ablations(results: Results) -> Figure | None:
-    """Draw the rise of the losses when the output of each head is replaced, for each method and the first MOST_CELLS
-    models of at least two layers. None without such models."""
+    """Draw the rise of the losses when the output of each head is replaced, for each method."""
     if not (found := facts(Frames(results.cells))):
         return None
     data = found["heads"].assign(head=found["heads"]["name"], instead=found["heads"]["method"])
@@ -169,8 +150,7 @@ def ablations(results: Results) -> Figure | None:
         canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(STYLES))
 
     caption = (
-        "Rise of the loss when the output of one head is replaced and later layers are recomputed (shaded: the "
-        "previous-token head and the induction head). Bars: 95 % bootstrap intervals, on "
+        "Rise of the loss when the output of one head is replaced. Bars: 95 % intervals, on "
         f"{found['windows']} windows of held-out text and as many of repeated random tokens. {coverage(results)} "
         f"Shown: the first {len(shown)} of {len(models)} models; the CSV has all."
     )
@@ -196,4 +176,5 @@ def _panel(ax: Axes, data: pd.DataFrame, column: str, roles: pd.Series) -> None:
     ax.set(ylabel="rise of the loss under ablation\n(nats per token)")
 
 
+section = told.from_facts(TITLE, "causal", facts, by_head=by_head, by_edge=by_edge, by_order=by_order)
 THEME = Theme(TITLE, section, figures=(ablations,), few_windows=True, tables=("ablations", "terms"))

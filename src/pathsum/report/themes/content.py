@@ -13,7 +13,7 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.preferences import preferences
-from pathsum.report.page.document import Kind, Section
+from pathsum.report.page.document import Section
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.themes.score_paths import with_terms
 from pathsum.report.told import Frames, intervals, labels, listed
@@ -25,14 +25,12 @@ CAPTIONS = {
     "content_claims": "Preference of the best induction head and shares of it, by heads (K, Q&K as above) and by "
     "content (at the query × at the key). Shares can exceed 1, because other terms can be negative.",
     "content_loss_reduction": "Fall of the held-out loss (nats per token), from a uniform guess, as paths through 0, "
-    "1, … heads, or content that changed position at 0, 1, … heads (hops), are added in this order. Own scale: norms "
-    "of the terms added so far; scales frozen: norms of the whole model.",
-    "matching_pairs": "Matching of tokens (eigenvalue positivity, −1 to 1; above 0, tokens match themselves on "
-    "average) on the pair of paths with the largest part of the preference, and on AMF's pair: direct to the query "
-    "and, to the key, through the first-layer head that attends most to the previous token on held-out text.",
+    "1, … heads, or content that changed position at 0, 1, … heads (hops), are added in this order.",
+    "matching_pairs": "Matching of tokens (eigenvalue positivity, −1 to 1) on the pair of paths with the largest part "
+    "of the preference, and on AMF's pair: direct to the query and, to the key, through the previous-token head.",
     "balance": "Root-mean-square norms, before normalization, of the embedding and of what earlier layers (separated "
-    "by “;”) and their heads (range) write; the direct path's share of what is read, after normalization: of its "
-    "squared norm (power) and of its inner product with itself (projection).",
+    "by “;”) and their heads (range) write; the direct path's share of the squared norm (power) of what is read, and "
+    "of its inner product with itself (projection), after normalization.",
 }
 SOURCES = {  # records of each table; the first is its CSV file
     "content_claims": ("content_scores", "score_paths"),
@@ -85,16 +83,15 @@ def scores(t: Frames) -> pd.DataFrame:
 
 def orders(t: Frames) -> pd.DataFrame:
     hops = t.content[(t.content["kind"] == "hops") & t.content["cell"].isin(t.content_scores["cell"])]
+    hops = hops.assign(order=hops["content"].astype(int))
     terms = t.terms.loc[t.terms["layer"].isna(), ["cell", "order", "own_scale_nats"]]
-    both = hops.assign(order=hops["content"].astype(int)).merge(
-        terms, "left", ["cell", "order"], suffixes=("", "_heads")
-    )
+    both = hops.merge(terms, "left", ["cell", "order"], suffixes=("", "_heads"))
     shown = {
         "model": both["cell"],
         "heads or hops": both["order"],
         "by heads: own scale (nats)": both["own_scale_nats_heads"],
-        "by hops: own scale (nats)": intervals(both, "own_scale_nats", "own_scale_low", "own_scale_high"),
-        "by hops: scales frozen (nats)": intervals(both, "added_nats", "added_low", "added_high"),
+        "by hops: own scale (nats)": intervals(both, "own_scale_nats"),
+        "by hops: scales frozen (nats)": intervals(both, "added_nats"),
     }
     return pd.DataFrame(shown)
 
@@ -131,13 +128,12 @@ def balance(t: Frames) -> pd.DataFrame:
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Split attention scores and losses by content and by heads, and describe the balance of the residual stream."""
     small = {name: cell for name, cell in results.controls.items() if name.startswith(SMALL)}
     if not (found := facts(Frames(results.cells | small))):
         return told.absent(TITLE)
-    texts: dict[str, Kind] = dict.fromkeys(("path to the query", "path to the key", "read by"), "text")
+    texts = ("path to the query", "path to the key", "read by")
     tables = {
-        name: told.table(found[name], caption, {"embedding (norm)": 1}, texts, csv=f"{csv}.csv", source=name)
+        name: told.table(found[name], caption, {"embedding (norm)": 1}, texts=texts, csv=f"{csv}.csv", source=name)
         for name, caption in CAPTIONS.items()
         if name in found and (csv := SOURCES.get(name, [name])[0])
     }
@@ -145,8 +141,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def content_scores(results: Results) -> Figure | None:
-    """Draw the preference of the best induction head of up to MOST_MODELS models, by content at the query and at the
-    key. None without content scores."""
+    """Draw the preference of the best induction heads by content at the query and at the key."""
     t = Frames(results.cells | results.controls)
     if t.content_scores.empty:
         return None
@@ -157,9 +152,8 @@ def content_scores(results: Results) -> Figure | None:
         return None
     held = listed(share(pairs, pairs["boxed"]).reindex(grid))
     caption = (
-        "Preference of the best induction head (nats; chance is 0) by content: from how many tokens back it comes at "
-        "the query (row) and at the key (column); BOS: the first position; terms of position are not drawn. Box: "
-        "current token at the query, previous token at the key, as in an induction head; it holds "
+        "Preference of the best induction head (nats; chance is 0) by content, in tokens back, at the query (row) and "
+        "at the key (column). Box: current token at the query, previous token at the key, as in an induction head, "
         f"{span(held)} of the whole preference in {plural(len(held), 'model')} of the grid."
     )
     drawn = pairs[~pairs[["query", "key"]].isin([POSITION]).any(axis=1)]

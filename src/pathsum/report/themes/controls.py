@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,15 @@ from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.figures.learning import led_caption, shade_led
-from pathsum.report.page.document import Kind, Section
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames
 
 TITLE = "Controls"
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return the controls, the outcome that is expected of each and the verdict (both "–" if none is), and the kinds of
-    which one is. Empty without controls."""
+    """Return the controls, each with its expected outcome and its verdict, and the kinds with an expectation."""
     cells = t.cells
     if cells.empty:
         return {}
@@ -40,10 +40,7 @@ def facts(t: Frames) -> dict[str, Any]:
     return {"cells": cells.assign(expected=expected, verdict=verdict), "kinds": set(kind) - {""}}
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show the controls, and whether the outcome of each is the expected one."""
-    if not (found := facts(Frames(results.controls))):
-        return told.absent(TITLE)
+def outcomes(found: dict[str, Any]) -> Table:
     cells = found["cells"]
     shown = {
         "control": cells.index,
@@ -56,13 +53,12 @@ def section(results: Results, figures: Figures) -> Section:
         "verdict": cells["verdict"],
     }
     caption = "Expected prefix matching (–: no value is expected), and scores of the best heads at the end of training."
-    kinds: dict[str, Kind] = {"control": "text", "expected": "text", "verdict": "text"}
-    table = told.table(pd.DataFrame(shown), caption, {"prefix matching": 3}, kinds, csv="controls.csv")
-    return told.section(TITLE, "controls", found, {**figures, "outcomes": table})
+    texts = ("control", "expected", "verdict")
+    return told.table(pd.DataFrame(shown), caption, {"prefix matching": 3}, texts=texts, csv="controls.csv")
 
 
 def controls(results: Results) -> Figure | None:
-    """Draw the best prefix matching against tokens seen, for the controls and for the models of the grid with heads."""
+    """Draw the best prefix matching against tokens seen, for the controls and for the grid."""
     t = Frames({**results.cells, **results.controls})
     log = t.log.assign(tokens_millions=t.log["tokens_seen"] / 1e6, n_layers=t.log["cell"].map(t.cells["n_layers"]))
     columns = ["cell", "n_layers", "tokens_millions", "prefix_matching"]
@@ -93,4 +89,5 @@ def controls(results: Results) -> Figure | None:
     return picture("controls", "Controls", caption, data, (5.6, 4.8), paint)
 
 
+section = told.from_facts(TITLE, "controls", facts, attrgetter("controls"), outcomes=outcomes)
 THEME = Theme(TITLE, section, figures=(controls,), sources={"controls": ("log", "summary")}, tables=("controls",))

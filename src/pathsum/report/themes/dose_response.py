@@ -38,8 +38,7 @@ PANELS = (  # columns, and whether their dots are filled; label of the axis; tit
 
 
 def facts(doses: Sequence[DoseRow]) -> dict[str, Any]:
-    """Return the models, onsets by weight, and medians over models that were never led and over those led to an onset.
-    Empty without models."""
+    """Return the models, onsets by weight, and medians over models never led and over those led to an onset."""
     if not doses:
         return {}
     models = frame(doses, DoseRow).astype({"onset_tokens": float})
@@ -56,7 +55,6 @@ def facts(doses: Sequence[DoseRow]) -> dict[str, Any]:
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show every model of the experiment in a table."""
     if not (found := facts(results.doses)):
         return told.absent(TITLE)
     shown = found["models"][["weight", "seed", *HEADINGS]].astype({"onset_tokens": "Int64"}).rename(columns=HEADINGS)
@@ -67,7 +65,7 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def dose_response(results: Results) -> Figure | None:
-    """Draw the columns of ``PANELS`` against the weight. None without models."""
+    """Draw the columns of ``PANELS`` against the weight."""
     if not (found := facts(results.doses)):
         return None
     data, weights = found["models"], list(found["onsets"])

@@ -6,14 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.page.document import Section
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames
 
 TITLE = "Reliability of the results"
-CAPTION = "Largest relative errors over all checkpoints of a model."
 
 
 def facts(t: Frames) -> dict[str, Any]:
@@ -30,17 +28,14 @@ def facts(t: Frames) -> dict[str, Any]:
     return {"worst": _error(t.cells["exactness"].max()), "models": pd.DataFrame(by_model).reindex(t.cells.index)}
 
 
-def section(results: Results, _: Figures) -> Section:
-    """Show the largest relative error of the sums over paths for every model."""
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
-    shown = found["models"].rename_axis("model").reset_index()
-    table = told.table(shown, CAPTION, kinds={"hash of the weights": "token"}, csv="exactness.csv")
-    return told.section(TITLE, "exactness", found, {"exactness": table})
+def table(found: dict[str, Any]) -> Table:
+    shown, caption = found["models"].rename_axis("model").reset_index(), "Largest errors over checkpoints."
+    return told.table(shown, caption, kinds={"hash of the weights": "token"}, csv="exactness.csv")
 
 
 def _error(value: float) -> str:
     return "–" if pd.isna(value) else f"{value:.1e}".replace("-", "−")
 
 
+section = told.from_facts(TITLE, "exactness", facts, exactness=table)
 THEME = Theme(TITLE, section, tables=("exactness",))

@@ -14,7 +14,6 @@ TITLE = "Circuits of single tokens"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Pack the data of the circuit explorer for the models of ``in_detail``."""
     cells = [ExplorerCell(c.name, payload(c)) for c in in_detail(results).values() if c.rows(TokenTableRow)]
     if not cells:
         return told.absent(TITLE)

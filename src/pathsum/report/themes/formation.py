@@ -17,8 +17,8 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.page.document import Section
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, listed
 
 TITLE = "Order of formation"
@@ -74,20 +74,13 @@ def sequence(changes: pd.DataFrame) -> str:
     return "".join(itertools.chain(*zip(joints, names, strict=True))).removeprefix(" together with ")
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show the change-points of two-layer models, and their order."""
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
+def table(found: dict[str, Any]) -> Table:
     shown = [
         {"heads per layer": heads, "seeds": len(rows)} | {name: _dated(rows[q]) for q, name in QUANTITIES.items()}
         for heads, rows in found["tokens"].groupby("n_heads")
     ]
-    caption = (
-        "Change-points in millions of tokens seen: median over seeds, and in parentheses the range over seeds and, if "
-        "not all models have a change-point, the number that do (–: none)."
-    )
-    table = told.table(pd.DataFrame(shown), caption, csv="changes.csv")
-    return told.section(TITLE, "formation", found, {**figures, "changes": table})
+    caption = "Change-points in millions of tokens seen: median over seeds (range, and how many have one if not all)."
+    return told.table(pd.DataFrame(shown), caption, csv="changes.csv")
 
 
 def _dated(tokens: pd.Series) -> str:
@@ -97,7 +90,7 @@ def _dated(tokens: pd.Series) -> str:
 
 
 def formation(results: Results) -> Figure | None:
-    """Draw the change-points: a row per quantity and a mark per two-layer model, with intervals. None without any."""
+    """Draw the change-points: a row per quantity and a mark per two-layer model, with intervals."""
     t = Frames(results.cells)
     if not (found := facts(t)):
         return None
@@ -118,9 +111,8 @@ def formation(results: Results) -> Figure | None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="per layer")
 
     caption = (
-        "Each mark is a two-layer model, in the same order in every row; wide faint bars reach to the evaluations "
-        "before and after a change, thin lines are 95 % bootstrap intervals over documents (on random tokens, over "
-        "windows; K-composition has none). Hollow marks: in more than 5 % of the bootstrap samples there is no change."
+        "Each mark is a two-layer model; faint bars reach to the evaluations before and after a change, thin lines are "
+        "95 % intervals over documents or windows. Hollow: no change in more than 5 % of the bootstrap samples."
     )
     return picture("formation", "Order of formation", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 
@@ -136,6 +128,7 @@ def _marks(ax: Axes, part: pd.DataFrame, shift: float, mark: str) -> None:
         ax.plot([r["tokens_seen"] / 1e6], [y], color=colour, marker=mark, ms=5, mfc="white" if unsure else colour)
 
 
+section = told.from_facts(TITLE, "formation", facts, changes=table)
 THEME = Theme(
     TITLE,
     section,

@@ -9,15 +9,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import head_label, plural, span
+from pathsum.claims.formatting import span
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMeasure
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
-from pathsum.report.page.document import Section, Table
-from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, intervals, listed
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
+from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Matching similar tokens"
 MEASURES = {  # as the text calls them
@@ -53,6 +53,7 @@ def facts(t: Frames) -> dict[str, Any]:
 
     families, documents = (span(listed(rows.loc[gain, "n"]), 0) for gain in (rows["head"].notna(), rows["head"].isna()))
     return {
+        "rows": rows,
         "variants": [(v, of(v), of(FuzzyKind.equal(v))) for v in FuzzyKind.VARIANTS if len(of(v)["attention"])],
         "renamed": of(FuzzyKind.RENAMED),
         "exact": of(FuzzyKind.EXACT),
@@ -62,17 +63,9 @@ def facts(t: Frames) -> dict[str, Any]:
     }
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show the matching of variants by case and by leading space, and the effect of renamed copies."""
-    t = Frames(results.cells)
-    if not (found := facts(t)):
-        return told.absent(TITLE)
-    return told.section(TITLE, "fuzzy_matching", found, {"table": table(t, found), **figures})
-
-
-def table(t: Frames, found: dict[str, Any]) -> Table:
+def table(found: dict[str, Any]) -> Table:
     """Return the table of the section: a row for each model."""
-    rows = t.fuzzy_matching
+    rows = found["rows"]
     tokens = [name for kind in FuzzyKind.VARIANTS for name in (FuzzyKind.equal(kind), kind)]
     columns = {
         **{f"{name}: attention": (name, FuzzyMeasure.ATTENTION_OVER) for name in tokens},
@@ -80,25 +73,24 @@ def table(t: Frames, found: dict[str, Any]) -> Table:
         **{f"{m} − control (nats per token)": (FuzzyKind.OVER_SHUFFLED, m) for m in FuzzyMeasure.GAINS},
     }
     texts = rows.assign(text=intervals(rows, "value")).pivot(index="cell", columns=["kind", "measure"], values="text")
-    heads = rows.loc[rows["head"].notna(), ["cell", "layer", "head"]].itertuples(index=False, name=None)
-    labels = {cell: head_label(int(layer), int(head)) for cell, layer, head in heads}
-    models = pd.Series(rows["cell"].unique())
-    shown = {"model": models, "head": models.map(labels)}
-    shown |= {name: models.map(texts.get(at, {})) for name, at in columns.items()}
+    heads = rows[rows["head"].notna()].astype({"layer": int, "head": int}).drop_duplicates("cell").set_index("cell")
+    shown = pd.DataFrame({"model": rows["cell"].unique()})
+    shown["head"] = shown["model"].map(pd.Series(labels(heads), heads.index))
+    for name, at in columns.items():
+        shown[name] = shown["model"].map(texts.get(at, {}))
     caption = (
-        "Attention (−1 to 1) to the follower of the variant, or of an equal token, minus that to the control's; match "
-        "score: the same difference, in standard deviations over all pairs of tokens. Gain − control: gain on the "
-        f"renamed copy minus that after the passage in random order. {plural(len(models), 'model')}; {found['bars']}."
+        "Attention (−1 to 1) to the follower of the variant, or of an equal token, and match score (standard "
+        "deviations), minus the control's; gain on the renamed copy minus that after the passage in random order; "
+        f"{found['bars']}."
     )
-    return told.table(pd.DataFrame(shown), caption, csv="fuzzy_matching.csv")
+    return told.table(shown, caption, csv="fuzzy_matching.csv")
 
 
 def fuzzy_matching(results: Results) -> Figure | None:
     """Draw attention by kind of earlier token, and gains by kind of first copy: a dot per model."""
-    t = Frames(results.cells)
-    if not (found := facts(t)):
+    if not (found := facts(Frames(results.cells))):
         return None
-    rows = t.fuzzy_matching[["cell", "kind", "measure", "value", "low", "high", "n"]]
+    rows = found["rows"][["cell", "kind", "measure", "value", "low", "high", "n"]]
     attention = rows[(rows["measure"] == FuzzyMeasure.ATTENTION) & rows["kind"].isin(KINDS)]
     gains = rows[rows["kind"].isin(COPIES)]
 
@@ -114,9 +106,9 @@ def fuzzy_matching(results: Results) -> Figure | None:
         right.legend(loc="upper left")
 
     caption = (
-        "Left: attention of the induction head to the follower (chance: mean attention to its position over all "
-        "sequences). Right: gain on an exact copy, and on a renamed copy after the first copy (renamed), after the "
-        f"passage in random order (shuffled) or another passage. Dots: models; bars: {found['bars']}."
+        "Left: attention of the induction head to the follower. Right: gain on an exact copy, and on a renamed copy "
+        "after the first copy (renamed), after the passage in random order (shuffled) or another passage. Dots: "
+        f"models; bars: {found['bars']}."
     )
     data = pd.concat([attention, gains]).sort_index()
     return picture("fuzzy_matching", "Matches of similar tokens", caption, data, (11.0, 4.0), paint)
@@ -132,4 +124,5 @@ def _dots(
     ax.set_ylim(len(order) - 0.4, -0.6)
 
 
+section = told.from_facts(TITLE, "fuzzy_matching", facts, table=table)
 THEME = Theme(TITLE, section, figures=(fuzzy_matching,), tables=("fuzzy_matching",))

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
+from pathsum.claims.content import CURRENT, PREVIOUS, pair_share, term_share
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.claims.registry import judge_all
-from pathsum.claims.score_paths import share_of
 from pathsum.records.paths import ContentRow, ContentScoreRow, MatchingRow, ScorePathRow, TermRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.themes.content import content_scores, facts, section
@@ -36,7 +35,7 @@ def test_shares_by_heads_and_by_content_stand_side_by_side() -> None:
     """The made-up preference is 8 nats, from the direct query and the key of L0H0: the current and the previous
     token."""
     (row,) = found(WORKS)["content_claims"].to_numpy().tolist()
-    judged = [share_of(WORKS, "K"), share_of(WORKS, "Q&K"), share(of_induction_head(WORKS), CURRENT, PREVIOUS)]
+    judged = [term_share(WORKS, "K"), term_share(WORKS, "Q&K"), pair_share(WORKS, CURRENT, PREVIOUS)]
     assert row[:2] == ["L2H3S0", "L1H0"]
     assert row[2:6] == pytest.approx([1, 0, 1, 0], abs=0.02)
     assert row[2:5] == pytest.approx(judged, abs=0.005)

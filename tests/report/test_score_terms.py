@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pathsum.claims.score_paths import term
+from pathsum.claims.content import term
 from pathsum.records.paths import ScorePathRow
 from pathsum.records.results import Results
 from pathsum.report.themes.score_paths import facts, score_paths, section

@@ -1,17 +1,17 @@
 """The section on softmax competition shows the head that the claim judges."""
 
-from pathsum.claims.softmax_competition import preferring
+from pathsum.claims.softmax_competition import CLAIMS
 from pathsum.report.themes.softmax_competition import facts, section
-from pathsum.report.told import Frames
+from pathsum.report.told import Frames, labels
 from tests.report import synthetic
 
 
 def test_the_rows_are_those_of_the_head_that_the_claim_judges() -> None:
     results = synthetic.results(layers=(2, 0, 1), heads=(3,), seeds=(0,))
     found = facts(Frames(results.cells))
-    judged = [row for n in (1, 2) for cell in results.with_layers(n) if (row := preferring(cell))]
-    places = found["after"][["layer", "head", "preference_nats"]].itertuples(index=False, name=None)
-    assert list(places) == [(row.layer, row.head, row.preference_nats) for row in judged]
+    (judged,) = CLAIMS[0].evaluate(results).values()
+    (head, *_), (value, *_) = labels(found["after"]), found["after"]["preference_nats"]
+    assert (f"head {head}", value) == (judged.note, judged.value)
     assert found["match"]["preference_nats"].tolist() == [0.3, 0.3]
     (table,) = section(results, {}).blocks
     assert [entry.text for entry in table.rows[1]][2:] == [  # type: ignore[union-attr]

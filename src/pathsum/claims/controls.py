@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pathsum.claims import samples
-from pathsum.claims.chance import uniform
 from pathsum.claims.judging import Claim, Finding, at_least
-from pathsum.records.results import FORMED, Cell, Results
+from pathsum.records.results import FORMED, Results
 
 NOT_FORMED = 0.05  # best prefix-matching score up to which a model has no induction head
 
@@ -20,10 +17,6 @@ def _smeared(results: Results) -> dict[str, Finding]:
     }
 
 
-def _smeared_models(results: Results) -> Iterable[Cell]:
-    return (c for c in results.controls.values() if c.summary.smeared_keys)
-
-
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "smeared_keys_induction",
@@ -32,7 +25,9 @@ CLAIMS: tuple[Claim, ...] = (
         "best prefix-matching score of the one-layer control with smeared keys",
         f"≥ {FORMED}",
         _smeared,
-        chance=uniform("induction: uniform", _smeared_models),
+        chance=samples.uniform(
+            "induction: uniform", lambda results: [c for c in results.controls.values() if c.summary.smeared_keys]
+        ),
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),

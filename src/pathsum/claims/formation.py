@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from pathsum.claims import samples
-from pathsum.claims.chance import always
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell
 
 
-def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
-    """Return the change-point of ``quantity``, a field of ``FormationRow``. None if it did not change in this model."""
-    return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
-
-
 def _previous_token_first(cell: Cell) -> Finding:
-    previous, matching = (change_of(cell, name) for name in ("previous_token", "prefix_matching"))
+    changes = {c.quantity: c for c in cell.rows(ChangePointRow)}
+    previous, matching = changes.get("previous_token"), changes.get("prefix_matching")
     if previous is None or matching is None:
         return Finding(None, False, f"no {'previous-token head' if previous is None else 'onset'}")
     note = (
@@ -37,7 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _previous_token_first),
         needs_induction_head=True,
         digits=0,
-        chance=always("0"),
+        chance=lambda _: "0",
         sample=samples.over(lambda cell: [len(cell.rows(FormationRow))], "checkpoints"),
         unit="tokens earlier",
     ),

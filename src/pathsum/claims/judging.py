@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pathsum.claims.chance import UNKNOWN, Level, always
-from pathsum.claims.formatting import number, plural
-from pathsum.claims.samples import Sample
+from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.samples import UNKNOWN, Level, Sample
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
@@ -21,24 +20,17 @@ OWN = "this suite"  # the section of a claim that is in neither paper
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one model for a claim: the value of the measure (None: not measured, or undefined for this model),
-    whether the model passes, and a note, which the report shows after the value if the model does not pass."""
+    """The result of one model for a claim."""
 
-    value: float | None
+    value: float | None  # of the measure; None: not measured, or undefined for this model
     passes: bool
-    note: str = ""
+    note: str = ""  # shown after the value if the model does not pass
     unsure: bool = False  # a threshold lies within the 95 % interval of the number that it bounds
-
-
-_UNKNOWN = always(UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its measure and its threshold.
-
-    ``theme`` names the file that defines the claim, and the section of the report that shows the evidence.
-    """
+    """A claim with its measure and its threshold."""
 
     id: str
     claim: str
@@ -49,9 +41,9 @@ class Claim:
     unit: str  # of the measure, with its range where it has one
     sample: Sample  # what the value of one model rests on (n)
     digits: int = 2
-    chance: Level = _UNKNOWN  # the measure's value without the effect
+    chance: Level = lambda _: UNKNOWN  # the measure's value without the effect
     papers: str = UNKNOWN  # value in the papers or their public checkpoints
-    theme: str = ""
+    theme: str = ""  # the file that defines the claim, and the section of the report with the evidence
     needs_induction_head: bool = False  # judged only on models with one (``Cell.has_induction_head``)
 
 
@@ -60,11 +52,18 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
     found = claim.evaluate(results)
     absent = [n for n in found if claim.needs_induction_head and not results.cells[n].has_induction_head()]
     findings = {name: finding for name, finding in found.items() if name not in absent}
-    passing = sum(f.passes for f in findings.values())
+    short = [name for name, f in findings.items() if not f.passes]
+    unsure = [name for name, f in findings.items() if f.unsure]
+    notes = {name: findings[name].note for name in short if findings[name].note}
     known = [f.value for f in findings.values() if f.value is not None]
-    verdict = ABSENT if absent else UNTESTABLE
+    verdict, detail = ABSENT if absent else UNTESTABLE, []
     if findings:
-        verdict = REPRODUCED if passing == len(findings) else PARTLY if passing else NOT
+        verdict = NOT if len(short) == len(findings) else PARTLY if short else REPRODUCED
+        passing = f"{len(findings) - len(short)} of {plural(len(findings), 'model')}"
+        detail = [f"{passing} {'passes' if len(findings) == 1 else 'pass'}; {_range(known, claim.digits)}."]
+    if notes:
+        told = [f"{name}: {number(findings[name].value, claim.digits)} ({note})" for name, note in notes.items()]
+        detail.append(f"Models that do not pass: {'; '.join(told)}.")
     return ClaimResult(
         id=claim.id,
         claim=claim.claim,
@@ -74,61 +73,42 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
         value=statistics.median(known) if known else None,
         values={name: f.value for name, f in findings.items()},
         verdict=verdict,
-        detail=_detail(claim, findings, absent, known),
-        short=[name for name, f in findings.items() if not f.passes],
-        notes={name: f.note for name, f in findings.items() if _noted(f)},
-        unsure=[name for name, f in findings.items() if f.unsure],
+        detail=" ".join([*detail, *remarks(unsure, len(findings), absent)]),
+        short=short,
+        notes=notes,
+        unsure=unsure,
         absent=absent,
     )
 
 
-def _detail(claim: Claim, findings: Mapping[str, Finding], absent: Sequence[str], known: list[float]) -> str:
-    if not findings:
-        return without_head(absent) or NO_MODEL
-    passing = sum(f.passes for f in findings.values())
-    values = _range([number(v, claim.digits) for v in sorted(known)])
-    notes = [f"{name}: {number(f.value, claim.digits)} ({f.note})" for name, f in findings.items() if _noted(f)]
-    sentences = [
-        f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}.",
-        f"Models that do not pass: {'; '.join(notes)}." if notes else "",
-        near_threshold([name for name, f in findings.items() if f.unsure], len(findings)),
-        without_head(absent),
-    ]
-    return " ".join(filter(None, sentences))
-
-
-def _noted(finding: Finding) -> bool:
-    return not finding.passes and bool(finding.note)
-
-
-def near_threshold(models: Sequence[str], of: int) -> str:
-    """Return a sentence that names the ``models``, of ``of`` in all, in which a threshold lies within a 95 % interval.
-    Empty if there is none."""
-    if not models:
-        return ""
-    names = " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
-    return f"In {'every model' if 1 < len(models) == of else names}, a threshold lies within a 95 % interval."
-
-
-def without_head(models: Sequence[str]) -> str:
-    """Return a sentence that names the ``models`` without an induction head. Empty if there is none."""
-    return f"No induction head here, so not judged: {', '.join(models)}." if models else ""
-
-
-def _range(known: list[str]) -> str:
+def _range(known: Sequence[float], digits: int) -> str:
     """Format the range over models, labeled as a range so that it is not mistaken for a confidence interval."""
-    if not known:
-        return "no value"
-    return known[0] if known[0] == known[-1] else f"range over models {known[0]} to {known[-1]}"
+    shown = span(known, digits) if known else "no value"
+    return f"range over models {shown}" if " to " in shown else shown
 
 
-def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
+def remarks(unsure: Sequence[str], judged: int, absent: Sequence[str]) -> list[str]:
+    """Return sentences that name the models, of ``judged``, in which a threshold lies within a 95 % interval, and those
+    without an induction head, or that say that there is no model."""
+    found = []
+    if unsure:
+        names = " and ".join(filter(None, (", ".join(unsure[:-1]), unsure[-1])))
+        where = "every model" if 1 < len(unsure) == judged else names
+        found.append(f"In {where}, a threshold lies within a 95 % interval.")
+    if absent:
+        found.append(f"No induction head here, so not judged: {', '.join(absent)}.")
+    return found or [NO_MODEL] * (not judged)
+
+
+def each(
+    n_layers: int | None, find: Callable[[Cell], Finding], where: Callable[[Cell], object] = lambda _: True
+) -> Callable[[Results], dict[str, Finding]]:
     """Return a function from results to the findings of ``find`` by name of the model: for each model of the grid with
-    ``n_layers`` layers, or for each model of the grid if ``n_layers`` is None. Empty if there is no such model."""
+    ``n_layers`` layers (None: any number), if ``where`` is true for it."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
-        return {c.name: find(c) for c in cells}
+        return {c.name: find(c) for c in cells if where(c)}
 
     return evaluate
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED
 from pathsum.records.results import Results
-from pathsum.records.summary import CellSummary
 from pathsum.records.verdicts import ClaimResult
 
 CELL_METRICS = (
@@ -53,11 +52,11 @@ CORPUS_METRICS = (
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
     """Return the content of metrics.json, with all numbers but integers rounded to six significant digits."""
     found = {
-        "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
-        "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},
-        "corpus": {key: getattr(results.corpus, key) for key in CORPUS_METRICS},
+        "cells": {name: _numbers(cell.summary, CELL_METRICS) for name, cell in results.cells.items()},
+        "controls": {name: _numbers(cell.summary, CELL_METRICS) for name, cell in results.controls.items()},
+        "corpus": _numbers(results.corpus, CORPUS_METRICS),
         "claims": {c.id: {"value": c.value, "threshold": c.threshold, "verdict": c.verdict} for c in claims},
-        "calibration": {r.detector: {k: getattr(r, k) for k in CALIBRATION_METRICS} for r in results.calibration},
+        "calibration": {r.detector: _numbers(r, CALIBRATION_METRICS) for r in results.calibration},
         "missing_cells": list(results.missing),
         "provenance": results.provenance,
     }
@@ -95,5 +94,5 @@ def _rounded(found: dict[str, Any]) -> dict[str, Any]:
     return rounded
 
 
-def _cell(summary: CellSummary) -> dict[str, Any]:
-    return {key: getattr(summary, key) for key in CELL_METRICS}
+def _numbers(row: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

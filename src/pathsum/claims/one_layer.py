@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pathsum.claims import samples
-from pathsum.claims.chance import UNKNOWN, uniform, with_layers
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
-from pathsum.records.ablations import AblationRow
-from pathsum.records.heads import COPYING, CopyingRow, HeadRow
+from pathsum.records.heads import COPYING, HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 
-NONE_CONFIRMED = "no listed skip-trigram occurs more often than chance in both halves of the documents"
 MOST = 0.5  # half: of a model's heads, or of its skip-trigrams
 
 
-@dataclass(frozen=True)
-class Copying:
-    """Whether a head copies, by three kinds of evidence. None means not measured."""
-
-    head: HeadRow
-    weights: bool  # OV eigenvalue positivity > COPYING (AMF's statistic; the threshold is ours)
-    behaviour: bool | None  # on text its output raises the tokens that it attends to (``CopyingRow.copies``)
-    intervention: bool | None  # its ablation raises the second copy's loss: interval above 0 and above the control's
-
-
-def copying_heads(cell: Cell) -> list[Copying]:
-    """Return, for each head of a model, the evidence on whether it copies."""
-    on_text = {(r.layer, r.head): r.copies for r in cell.rows(CopyingRow)}
-    heads = [a for a in cell.rows(AblationRow) if (a.target, a.patterns) == ("head", "recomputed")]
-    ablated = {(a.layer, a.head, a.method): a for a in heads}
-    found = []
-    for h in cell.rows(HeadRow):
-        without, control = (ablated.get((h.layer, h.head, method)) for method in ("resample", "rotated"))
-        needed = without.second_copy_low > max(0.0, control.second_copy_high) if without and control else None
-        found.append(Copying(h, h.copies, on_text.get((h.layer, h.head)), needed))
-    return found
-
-
 def _copying_heads(cell: Cell) -> Finding:
-    """Judge by weights alone, as AMF does. Behavior and intervention are reported beside the claim."""
     heads = cell.rows(HeadRow)
     if not heads:
         return Finding(None, False, "not measured")
@@ -53,18 +25,17 @@ def _copying_heads(cell: Cell) -> Finding:
 
 def copying_share(cell: Cell) -> float | None:
     """Return the share (0 to 1) of copying skip-trigrams among the listed ones that the judging documents confirm."""
-    copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.confirmed]
+    copying = [row.copies for row in confirmed(cell)]
     return sum(copying) / len(copying) if copying else None
 
 
 def _copying_skip_trigrams(cell: Cell) -> Finding:
     share = copying_share(cell)
-    return at_least(share, MOST, NONE_CONFIRMED if share is None else "")
+    none = "no listed skip-trigram occurs more often than chance in both halves of the documents"
+    return at_least(share, MOST, none if share is None else "")
 
 
 def _no_induction(cell: Cell) -> Finding:
-    """Judge by the highest prefix matching of all heads, not by that of the chosen induction head: the claim is about
-    every head."""
     best = max(highest_matching([cell]), default=None)
     return Finding(best, best is not None and best <= NOT_FORMED)
 
@@ -83,7 +54,7 @@ def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
 def _base_rate(results: Results) -> str:
     tallies = [t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)]
     if not tallies:
-        return UNKNOWN
+        return samples.UNKNOWN
     drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
     return (
         f"{drawn} (triples sampled from the text that pass the same tests, n = "
@@ -132,7 +103,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≤ {NOT_FORMED}",
         each(1, _no_induction),
         digits=3,
-        chance=uniform("induction: uniform", with_layers(1)),
+        chance=samples.uniform("induction: uniform", lambda results: results.with_layers(1)),
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),

@@ -1,5 +1,4 @@
-"""The claim that smeared keys make the onset of induction earlier, and the comparison of controls with models of the
-grid."""
+"""The claim that smeared keys make the onset of induction earlier."""
 
 from __future__ import annotations
 

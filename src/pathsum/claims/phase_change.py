@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathsum.claims import samples
-from pathsum.claims.chance import always
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.formation import FormationRow, around_onset
@@ -29,17 +28,17 @@ def _loss_drop_gap(results: Results) -> dict[str, Finding]:
 
 
 def _onset_only_with_two(results: Results) -> dict[str, Finding]:
-    one, two = results.with_layers(1), results.with_layers(2)
+    one = results.with_layers(1)
     early = [c.name for c in one if c.summary.onset_tokens is not None]
-    found = {c.name: c.summary.onset_tokens for c in two} if one else {}
-    return {
-        name: Finding(
-            None if tokens is None else float(tokens),
-            tokens is not None and not early,
-            f"an onset with one layer in {', '.join(early)}" if early else "no onset" if tokens is None else "",
-        )
-        for name, tokens in found.items()
-    }
+
+    def find(cell: Cell) -> Finding:
+        tokens = cell.summary.onset_tokens
+        if tokens is None:
+            return Finding(None, False, spoilt or "no onset")
+        return Finding(float(tokens), not early, spoilt)
+
+    spoilt = f"an onset with one layer in {', '.join(early)}" if early else ""
+    return each(2, find)(results) if one else {}
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
@@ -60,8 +59,8 @@ def icl_loss_drop_before_onset(cell: Cell) -> float | None:
 def _coincides(cell: Cell) -> Finding:
     around = formed_across_onset(cell)
     if around is None:
-        has_onset = cell.summary.onset_tokens is not None
-        return Finding(None, False, "an onset, but no record of the evaluations around it" if has_onset else "no onset")
+        unrecorded = "an onset, but no record of the evaluations around it"
+        return Finding(None, False, "no onset" if cell.summary.onset_tokens is None else unrecorded)
     before, after = (f.loss_drop_nats for f in around)
     bounds = zip((BEFORE, AFTER), around, strict=True)
     unsure = any(within(bound, f.loss_drop_low, f.loss_drop_high) for bound, f in bounds)
@@ -77,7 +76,7 @@ CLAIMS: tuple[Claim, ...] = (
         "in-context loss drop minus the largest of the one-layer cells (nats)",
         f"≥ {GAP} nats",
         _loss_drop_gap,
-        chance=always("0 (the best one-layer model)"),
+        chance=lambda _: "0 (the best one-layer model)",
         sample=samples.held_out,
         unit="nats per token",
     ),
@@ -102,7 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"< {BEFORE} nats before, > {AFTER} after",
         each(2, _coincides),
         needs_induction_head=True,
-        chance=always("0"),
+        chance=lambda _: "0",
         papers="from < 0.15 to ≈ 0.4, at other positions",
         sample=samples.over(
             lambda cell: [r.windows for r in formed_across_onset(cell) or cell.rows(FormationRow)[-1:]],

@@ -66,9 +66,9 @@ class Preregistration(Frozen):
 
 
 def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:
-    """Raise ValueError if claims were frozen and ``departures`` finds anything: ``claims`` differ from the frozen ones
-    by more than the listed changes, or a listed change is wrong."""
-    if registered.frozen is None or not (found := departures(registered, claims)):
+    """Raise ValueError if claims were frozen, and ``claims`` differ from them by more than the listed changes, or a
+    listed change is wrong."""
+    if registered.frozen is None or not (found := _departures(registered, claims)):
         return
     raise ValueError(
         "\n".join([f"the claims differ from those frozen on {registered.frozen} (conf/claims.yaml):", *found])
@@ -78,9 +78,8 @@ def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenCl
     )
 
 
-def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
-    """Return one line for each difference between ``claims`` and the frozen claims after all listed changes, and one
-    for each listed change that adds a claim already frozen, names an unknown claim or has a wrong old text."""
+def _departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
+    """Return one line for each wrong change, and for each difference after all listed changes."""
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim

@@ -11,16 +11,12 @@ from pathsum.records.results import Cell
 NONE = 0.5  # nats; largest preference that counts as none; a head with prefix matching 0.4 has one of about 5 nats
 
 
-def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
-    """Return the row of the head whose preference for ``place`` has the highest upper end of its 95 % interval."""
-    rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
-    return max(rows, key=lambda r: r.preference_high, default=None)
-
-
 def _no_preference(cell: Cell) -> Finding:
-    best = preferring(cell)
-    if best is None:
+    """Judge the head whose preference for the key after the match has the highest upper end of its interval."""
+    rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == "after"]
+    if not rows:
         return Finding(None, False, "not measured")
+    best = max(rows, key=lambda r: r.preference_high)
     return Finding(best.preference_nats, best.preference_high <= NONE, f"head {head_label(best.layer, best.head)}")
 
 

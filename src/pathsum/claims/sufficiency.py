@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathsum.claims import samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import OWN, Claim, Finding, each, within
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Cell
 from pathsum.records.sufficiency import Kept, SufficiencyRow
 
 MOST = 0.5  # least share of the prefix matching, and of the gain, that must remain
 CONTROLS = (Kept.NO_PREVIOUS, Kept.OTHERS)  # without previous-token heads
 MINIMAL_CONTROLS = (Kept.ANOTHER, Kept.NOTHING)
-NO_HEAD = "no induction head past the first layer"
-TOO_LITTLE = "too little matching"
 
 
 def rows(cell: Cell, *kept: Kept) -> list[SufficiencyRow]:
@@ -20,14 +18,13 @@ def rows(cell: Cell, *kept: Kept) -> list[SufficiencyRow]:
     return [r for r in cell.rows(SufficiencyRow) if r.kept in kept]
 
 
-def resamples(cell: Cell) -> bool:
+def _resamples(cell: Cell) -> bool:
     """Return whether the first layer has heads outside the circuit."""
     return all(len(r.heads.split()) < cell.summary.n_heads for r in rows(cell, Kept.CIRCUIT))
 
 
-def _suffices(results: Results) -> dict[str, Finding]:
-    found = {c.name: c for c in results.with_layers(2) if resamples(c)}
-    return {name: _judged(rows(c, Kept.CIRCUIT), rows(c, *CONTROLS)) for name, c in found.items()}
+def _suffices(cell: Cell) -> Finding:
+    return _judged(rows(cell, Kept.CIRCUIT), rows(cell, *CONTROLS))
 
 
 def _minimal_suffices(cell: Cell) -> Finding:
@@ -40,14 +37,14 @@ def _judged(kept: list[SufficiencyRow], controls: list[SufficiencyRow]) -> Findi
     """Judge by the share of prefix matching and, where it was measured, of the gain, against the control with the
     highest upper end. No value if a share is missing, because the whole model matches too little."""
     if not kept or not controls:
-        return Finding(None, False, NO_HEAD)
+        return Finding(None, False, "no induction head past the first layer")
     known = [
         (r.matching_share, r.matching_low, r.matching_high)
         for r in (*kept, *controls)
         if r.matching_share is not None and r.matching_low is not None and r.matching_high is not None
     ]
     if len(known) < len(kept) + len(controls):
-        return Finding(None, False, TOO_LITTLE)
+        return Finding(None, False, "too little matching")
     (share, low, high), (control, _, highest) = known[0], max(known[1:], key=lambda one: one[2])
     (ours,), clear = kept, low > highest
     gains = ours.repeat_gain_nats is None or (ours.gain_share is not None and ours.gain_share >= MOST)
@@ -69,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
         "models whose first layer has other heads",
         f"≥ {MOST}, and so is the share of the gain on the second copy; its interval is above those of both controls: "
         "the circuit without the previous-token heads, and the other first-layer heads in their place",
-        _suffices,
+        each(2, _suffices, where=_resamples),
         needs_induction_head=True,
         sample=_SAMPLE,
         unit="share of prefix matching",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathsum.claims import content, samples
-from pathsum.claims.chance import always, or_unknown, uniform, with_layers
+from pathsum.claims import samples
 from pathsum.claims.formatting import head_label, number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
 from pathsum.records.composition import KEYS_COMPOSE, CompositionRow
+from pathsum.records.paths import MatchingRow
 from pathsum.records.results import Cell, Results
 
 PREFIX_MATCHING, PREVIOUS_TOKEN = 0.4, 0.7  # mean attention of the two heads of the mechanism, 0..1
@@ -15,17 +15,14 @@ MOST = 0.5  # half of the composition
 POSITIVITY = 0.5  # of eigenvalues, above which a circuit matches or copies
 
 
-def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Return the edge with the highest ``weight`` among those that lead into the induction head's keys and compose."""
-    place = (head.layer, head.head) if (head := cell.induction_head()) else None
-    keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
-    return max((e for e in keys if (e.late_layer, e.late_head) == place), key=lambda e: e.weight, default=None)
-
-
 def _k_composition(cell: Cell) -> Finding:
-    partner, previous = strongest_k_partner(cell), cell.previous_token_head()
-    if partner is None or previous is None:
+    """Judge the edge with the highest ``weight`` among those that lead into the induction head's keys and compose."""
+    head, previous = cell.induction_head(), cell.previous_token_head()
+    keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
+    into = [e for e in keys if head and (e.late_layer, e.late_head) == (head.layer, head.head)]
+    if not into or previous is None:
         return Finding(None, False, "no head K-composes with the best induction head")
+    partner = max(into, key=lambda e: e.weight)
     found = (partner.early_layer, partner.early_head)
     expected = (previous.layer, previous.head)
     note = f"composes most with head {head_label(*found)}, not with the previous-token head {head_label(*expected)}"
@@ -49,26 +46,25 @@ def _matches_and_copies(cell: Cell) -> Finding:
     head = cell.induction_head()
     if head is None or head.qk_matching_positivity is None:
         return Finding(None, False, "the best prefix-matching head is in the first layer")
-    pair = content.matching(cell, head.layer, head.head)
-    value = min(head.qk_matching_positivity if pair is None else pair.positivity, head.copying_positivity)
-    by_path = "" if pair is None else f", query path {pair.query}, key path {pair.key}"
-    return Finding(value, value > POSITIVITY, f"head {head_label(head.layer, head.head)}{by_path}")
+    matching, note = head.qk_matching_positivity, f"head {head_label(head.layer, head.head)}"
+    for pair in cell.of_induction_head(MatchingRow):
+        matching, note = pair.positivity, f"{note}, query path {pair.query}, key path {pair.key}"
+    value = min(matching, head.copying_positivity)
+    return Finding(value, value > POSITIVITY, note)
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Return the loss of a uniform guess among all tokens that can be sampled, minus the loss on the second copy, in
-    nats per token."""
+    """Return the loss of a uniform guess minus the loss on the second copy, in nats per token."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 
 def _repeat_gain(cell: Cell) -> Finding:
-    gain = repeat_gain(cell)
-    return at_least(gain, GAIN, f"top-1 accuracy {number(cell.summary.repeat_top1)}")
+    return at_least(repeat_gain(cell), GAIN, f"top-1 accuracy {number(cell.summary.repeat_top1)}")
 
 
 def _one_head_of(results: Results) -> str:
     heads = [c.summary.n_heads for c in results.with_layers(2)]
-    return or_unknown(span(heads, 0), " for naming the right head", before="0 for the value; 1 in ")
+    return samples.or_unknown(span(heads, 0), " for naming the right head", before="0 for the value; 1 in ")
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -79,7 +75,7 @@ CLAIMS: tuple[Claim, ...] = (
         "prefix-matching score of the induction head, chosen at training's last evaluation",
         f"≥ {PREFIX_MATCHING}",
         each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
-        chance=uniform("induction: uniform", with_layers(2)),
+        chance=samples.uniform("induction: uniform", lambda results: results.with_layers(2)),
         papers="–; public two-layer checkpoints: 0.68–0.75",
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
@@ -91,7 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mean attention to the previous token of the first-layer head chosen at training's last evaluation",
         f"≥ {PREVIOUS_TOKEN}",
         each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
-        chance=uniform("previous token", with_layers(2)),
+        chance=samples.uniform("previous token", lambda results: results.with_layers(2)),
         papers="–; public two-layer checkpoints: ≈ 1.0",
         sample=samples.TEXT,
         unit="mean attention, 0 to 1",
@@ -103,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
         "loss of a uniform guess among the sampled tokens, minus loss on the second copy (nats per token)",
         f"≥ {GAIN:g} nat",  # over guessing; the first copy's loss is higher, so a gain over it is easier
         each(2, _repeat_gain),
-        chance=always("0 (guessing)"),
+        chance=lambda _: "0 (guessing)",
         sample=samples.REPEATS,
         unit="nats per token below guessing",
     ),
@@ -129,7 +125,7 @@ CLAIMS: tuple[Claim, ...] = (
         "times chance), without the early heads' mean writes",
         f"≥ {MOST}",
         each(2, _mostly_k),
-        chance=always("1/3"),
+        chance=lambda _: "1/3",
         sample=samples.over(lambda cell: [sum(e.composes for e in cell.rows(CompositionRow))], "edges that compose"),
         unit="share of composition",
     ),

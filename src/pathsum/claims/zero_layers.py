@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathsum.claims import samples
-from pathsum.claims.chance import or_unknown
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.results import Cell, Results
 
-BIGRAM = "zero_layer_bigram"  # id of the claim
 TOLERANCE = 0.05  # nats; largest difference from the bigram model's loss, in either direction
 CORRELATION = 0.5  # least correlation of the direct path with the corpus's bigrams
 
@@ -36,12 +34,12 @@ def _unigram_loss(results: Results) -> str:
 
 
 def _unigram_correlation(results: Results) -> str:
-    return or_unknown(span([c.summary.unigram_correlation for c in results.cells.values()]), " (unigram model)")
+    return samples.or_unknown(span([c.summary.unigram_correlation for c in results.cells.values()]), " (unigram model)")
 
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        BIGRAM,
+        "zero_layer_bigram",
         "A zero-layer transformer is a bigram model.",
         "AMF, Zero-Layer Transformers",
         "held-out loss minus that of the best smoothed bigram model (nats)",

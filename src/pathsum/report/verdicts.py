@@ -8,7 +8,7 @@ import pandas as pd
 
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.judging import NO_MODEL, OWN, near_threshold, without_head
+from pathsum.claims.judging import OWN, remarks
 from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
@@ -42,8 +42,7 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
             ModelValue(name, number(value, stated.digits), name not in claim.short, claim.notes.get(name, ""))
             for name, value in claim.values.items()
         ),
-        note=" ".join(filter(None, (near_threshold(claim.unsure, len(claim.values)), without_head(claim.absent))))
-        or ("" if claim.values else NO_MODEL),
+        note=" ".join(remarks(claim.unsure, len(claim.values), claim.absent)),
         changes=notes(registered, claim.id),
         evidence=sections[stated.theme],
     )

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
+from pathsum.claims.content import CURRENT, PREVIOUS, pair_share
 from pathsum.claims.formatting import head_label, number, signed
 from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
@@ -119,7 +119,7 @@ def mechanism_two(results: Results) -> Figure | None:
         return None
     early, late = head_label(previous.layer, previous.head), head_label(induction.layer, induction.head)
     cost = _cost(cell, (previous.layer, previous.head), (induction.layer, induction.head))
-    by_content = share(of_induction_head(cell), CURRENT, PREVIOUS)
+    by_content = pair_share(cell, CURRENT, PREVIOUS)
     colour = layer_colour(2)
 
     def paint(canvas: Canvas) -> None:

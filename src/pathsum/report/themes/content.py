@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK
+from pathsum.claims.content import CURRENT, POSITION, PREVIOUS, TWO_BACK
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.score_paths import POSITION
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures.base import Figure

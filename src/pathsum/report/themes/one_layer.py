@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, layers_label, number
-from pathsum.claims.one_layer import copying_heads, highest_matching
+from pathsum.claims.one_layer import highest_matching
 from pathsum.records.heads import COPYING, SPREADS
 from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.agreement import KINDS
+from pathsum.report.agreement import COPIES, KINDS, evidence
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, axes_through_zero, picture, row
 from pathsum.report.page.document import Section, Table
@@ -29,16 +29,14 @@ def facts(results: Results) -> dict[str, Any]:
     """Return what text and tables show, with the evidence on each head as one row of ``heads``. Empty without heads."""
     groups = {f"grid, {layers_label(n)}": results.with_layers(n) for n in results.layer_counts()}
     groups |= {f"control, {name}": [cell] for name, cell in results.controls.items()}
-    rows = [
-        {"models": name, "positivity": c.head.copying_positivity, "top1": c.head.copying_top1}
-        | {kind: getattr(c, kind) for kind in KINDS}
-        for name, cells in groups.items()
-        for cell in cells
-        for c in copying_heads(cell)
-    ]
-    if not rows:
+    group = {cell.name: name for name, cells in groups.items() for cell in cells}
+    t = Frames({cell.name: cell for cells in groups.values() for cell in cells})
+    if t.heads.empty:
         return {}
-    heads, models = pd.DataFrame(rows), results.with_layers(1)
+    heads, models = evidence(t), results.with_layers(1)
+    heads = heads[heads["question"] == COPIES].rename(columns={f"{kind}_says": kind for kind in KINDS})
+    heads = heads.merge(t.heads.assign(name=labels(t.heads), top1=t.heads["copying_top1"])[["cell", "name", "top1"]])
+    heads = heads.assign(models=heads["cell"].map(group), positivity=heads["weights_value"])
     one = heads[heads["models"] == f"grid, {layers_label(1)}"]
     return {
         "heads": heads,

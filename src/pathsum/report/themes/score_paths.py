@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from pathsum.claims.content import POSITION, TERMS, term
 from pathsum.claims.formatting import number, span
-from pathsum.claims.score_paths import POSITION, TERMS, term
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures.base import Figure

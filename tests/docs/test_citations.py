@@ -100,47 +100,6 @@ def test_the_glossary_is_in_order() -> None:
     assert len(keys) == len(set(keys)) > 100
 
 
-# ---- the checks themselves ------------------------------------------------------------------------------------------
-
-DOCUMENT = "# Title\n## 1. Model\n### 1.1 Symbols\n### 1.12 Last\n## 2. Paths\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("(docs/framework.md §1)", []),
-        ("as docs/framework.md §1.1, §1.12 and §2.", []),
-        ("in docs/framework.md\n    §1.12", []),
-        ("docs/framework.md §1.2", ["1.2"]),
-        ("docs/framework.md §3", ["3"]),
-        ("docs/framework.md §1.1 and §2.1", ["2.1"]),
-        ("docs/framework.md §1.1.1", ["1.1.1"]),
-    ],
-)
-def test_a_wrong_citation_is_found(text: str, wrong: list[str]) -> None:
-    known = sections(DOCUMENT)
-    assert [number for number in cited(text) if number not in known] == wrong
-
-
-@pytest.mark.parametrize(
-    ("link", "dead"),
-    [
-        ("other.md", False),
-        ("other.md#the-title", False),
-        ("#here-and-now", False),
-        ("https://example.org/nothing.md", False),
-        ("missing.md", True),
-        ("other.md#another-title", True),
-        ("#nowhere", True),
-    ],
-)
-def test_a_dead_link_is_found(tmp_path: Path, link: str, dead: bool) -> None:
-    (tmp_path / "other.md").write_text("# The title\n")
-    page = tmp_path / "page.md"
-    page.write_text(f"## Here, and now\n\n[text]({link})\n\n```\n[code](never.md)\n```\n")
-    assert dead_links(page) == ([link] if dead else [])
-
-
 def test_each_module_that_the_framework_names_exists() -> None:
     table = (ROOT / "docs" / "framework.md").read_text(encoding="utf-8").split("## Where each quantity is computed")[1]
     named = re.findall(r"`([a-z_.]+)`", table)

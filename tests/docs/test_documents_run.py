@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +28,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from pathsum.core.manifest import write_manifest
 from tests.imported.models import POSITIONS, written
 from tests.pipelines.workspace import commit, environment, sh
-from tests.test_readme import COMMANDS, PAGES
+from tests.test_readme import PAGES, pieces
 
 MODEL, CHECKPOINT = "L2H4S5", "00001954.safetensors"  # that the pages name
 INSTALLS, ACCOUNT, HOSTS = "installs packages", "needs an account of W&B", "needs several hosts; tests/cluster"
@@ -78,20 +77,6 @@ EXCEPTIONS = {
 }
 # a line that a later one would not expect, and the command that the page says to restore with
 RESTORED = {"""python -m pipelines.compose corpus=text 'corpus.paths=["~/notes/**/*.txt"]'""": "make params"}
-
-
-def pieces(page: Path) -> Iterator[tuple[str, str]]:
-    """Return the Python blocks ("python") and shell lines ("bash") of a page, in its order."""
-    for language, block, sentence in re.findall(
-        r"```(\w*)\n(.*?)```|`([^`]+)`", page.read_text(encoding="utf-8"), re.S
-    ):
-        if language == "python":
-            yield language, block
-        said = " ".join(sentence.split())
-        spoken = [said] if said.startswith(tuple(f"{c} " for c in COMMANDS)) else []
-        for line in block.splitlines() if language == "bash" else spoken:
-            if command := " ".join(line.split()).partition(" #")[0]:
-                yield "bash", command
 
 
 ALL = {page.name: list(pieces(page)) for page in PAGES}
@@ -204,12 +189,3 @@ def test_every_exception_is_a_line_of_a_page_and_most_lines_are_none() -> None:
     assert set(RESTORED) <= set(FIRST) - set(EXCEPTIONS)
     assert set(READS) <= set(ALL)
     assert len(set(FIRST) - set(EXCEPTIONS)) > 25
-
-
-def test_pieces_are_found_in_the_order_of_the_page(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "`make one` and `other`\n```bash\nmake two   # why\n\n```\n```python\nx = 1\n```\nthen `dvc\nthree`."
-    )
-    expected = [("bash", "make one"), ("bash", "make two"), ("python", "x = 1\n"), ("bash", "dvc three")]
-    assert list(pieces(page)) == expected

@@ -10,15 +10,6 @@ import torch
 from pathsum.text.repeats import completes_a_repeat, repeat_weights
 
 
-def test_a_known_window() -> None:
-    """BOS a b a b b b b: the second "a b" and the third and later "b b" complete repeats; their tokens alone do not."""
-    windows = torch.tensor([[0, 5, 6, 5, 6, 6, 6, 6], [0, 1, 2, 3, 4, 5, 6, 7]])
-    expected = torch.tensor([[0, 0, 0, 1, 0, 1, 1], [0] * 7]).bool()
-    assert completes_a_repeat(windows).equal(expected)
-    weights = repeat_weights(windows, 3.0)
-    torch.testing.assert_close(weights, torch.where(expected, 3.0, 1.0) * 14 / 20)
-
-
 def test_it_is_the_definition_pair_by_pair() -> None:
     windows = torch.randint(0, 9, (7, 41), generator=torch.Generator().manual_seed(0))
     found = completes_a_repeat(windows)

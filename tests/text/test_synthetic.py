@@ -7,18 +7,15 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pathsum.config import SyntheticCorpus
-from pathsum.core.storage import read_json, write_json
 from pathsum.text.corpus import documents
 from pathsum.text.synthetic import (
     COPY_LENGTHS,
     KEY_SHARE,
-    QUESTION_SHARE,
     SELECTOR_SHARE,
     SyntheticTruth,
     synthetic_corpus,
@@ -196,16 +193,6 @@ def test_the_words_of_the_rules_are_distinct() -> None:
     assert sorted(c for c in chosen if c is not None) == list(range(58))
 
 
-def test_marker_and_asker_are_drawn_by_their_share() -> None:
-    truth = synthetic_corpus(corpus(questions=True, zipf=1.0, bigram_spread=0.0))[1]
-    assert truth.marker is not None and truth.asker is not None  # noqa: PT018
-    for row in [truth.start, *truth.bigram]:
-        assert [row[truth.marker], row[truth.asker]] == pytest.approx([QUESTION_SHARE] * 2, rel=1e-12)
-        assert sum(row) == pytest.approx(1, rel=1e-12)
-    plain = synthetic_corpus(corpus())[1]
-    assert plain.marker is plain.asker is None
-
-
 def test_lookups_begin_and_find_keys_by_their_shares() -> None:
     """The first word is followed by each of the second words equally often, with the probability of a rule."""
     truth = synthetic_corpus(corpus(**LOOKUPS, zipf=1.0, bigram_spread=0.0))[1]
@@ -219,39 +206,6 @@ def test_lookups_begin_and_find_keys_by_their_shares() -> None:
     assert followed == pytest.approx(truth.rule_probability / 3, rel=1e-12)
     plain = synthetic_corpus(corpus())[1]
     assert plain.keys == plain.answers == []
-
-
-def test_two_words_of_a_lookup_tell_more_than_either_and_that_more_than_none() -> None:
-    """Compares guesses of the answer in the text that models are trained on.
-
-    The last key of the pair always gives the answer. The last key among those of one word of the pair often belongs to
-    another pair. The most common answer of the pair is a weaker guess still.
-    """
-    config = corpus(
-        n_words=97, n_answers=4, zipf=1.0, bigram_spread=0.7, two_back_spread=1.0, words_per_document=64,
-        max_documents=1003,
-    )  # fmt: skip
-    truth = synthetic_corpus(config)[1]
-    first, second = truth.selectors
-    hits, places, pairs = np.zeros(3), 0, np.zeros((3, 3, 4))
-    for words, _, ruled in marked(config):
-        for at in (at for at, is_ruled in enumerate(ruled) if is_ruled):
-            row, column, answer = (
-                first.index(words[at - 2]),
-                second.index(words[at - 1]),
-                truth.answers.index(words[at]),
-            )
-            drawers = [truth.keys[row][column]], truth.keys[row], [keys[column] for keys in truth.keys]
-            for reader, keys in enumerate(drawers):
-                last = max((i, drawer.index(words[i])) for drawer in keys for i in range(at) if words[i] in drawer)
-                hits[reader] += last[1] == answer
-            places, pairs[row, column, answer] = places + 1, pairs[row, column, answer] + 1
-    assert places > 2500
-    both, row_alone, column_alone = hits / places
-    none = (pairs.max(-1).sum() / places).item()  # the commonest answer of the pair
-    assert both == 1.0
-    assert 0.25 < none < 0.4 < row_alone < 0.75
-    assert none < column_alone < 0.75
 
 
 def test_a_word_is_marked_as_ruled_only_where_it_was_due_and_mostly_there_and_never_in_copies() -> None:
@@ -340,28 +294,6 @@ def test_the_same_seed_gives_the_same_text_and_another_seed_another() -> None:
     assert list(documents(config)) == list(documents(config))
     assert list(documents(config)) != list(documents(config.model_copy(update={"seed": 4})))
     assert all(len(document.split()) == 211 and document.startswith(" ") for document in documents(config))
-
-
-def test_the_documents_are_the_words_of_the_marked_text() -> None:
-    """With more documents than are generated at a time."""
-    config = corpus(**EVERYTHING, words_per_document=23, max_documents=1031)
-    truth = synthetic_corpus(config)[1]
-    assert word_ids(config, truth) == [words for words, _, _ in marked(config)]
-    assert len(list(documents(config))) == 1031
-
-
-@pytest.mark.parametrize("rules", [{}, EVERYTHING])
-def test_the_truth_round_trips_through_json(tmp_path: Path, rules: dict[str, object]) -> None:
-    truth = synthetic_corpus(corpus(**rules))[1]
-    write_json(tmp_path / "truth.json", truth)
-    assert read_json(tmp_path / "truth.json", SyntheticTruth) == truth
-
-
-@pytest.mark.parametrize("key", ["zipf", "bigram_spread", "two_back_spread"])
-@pytest.mark.parametrize("value", [-0.1, 1e6, math.inf, math.nan])
-def test_a_spread_that_leaves_no_text_is_refused(key: str, value: float) -> None:
-    with pytest.raises(ValueError, match=key):
-        corpus(**{key: value})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Entry points of the stages. Each reads its inputs, calls the library, and writes its outputs.
+"""Entry points of the stages: each reads its inputs, calls the library, and writes its outputs.
 
 The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths of stored files from here.
 """
@@ -14,7 +14,9 @@ if os.path.isdir(_library):
     sys.path.insert(0, _library)  # in a copy of the project, .venv finds pathsum in the first one, not in the copy
 
 import gc  # noqa: E402
+import getpass  # noqa: E402
 import signal  # noqa: E402
+import tempfile  # noqa: E402
 import threading  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
@@ -27,10 +29,6 @@ if _missing:
         "`make setup` once, and `. .venv/bin/activate` in each new shell"
     )
 
-from pipelines.user import provide_user  # noqa: E402
-
-provide_user()
-
 # OpenMP reads this setting when torch loads. Without it, waiting threads keep their cores busy, which slows training if
 # other processes need these cores: 1.5k instead of 11k tokens/s next to three busy processes. On an idle machine the
 # setting makes no difference.
@@ -40,6 +38,18 @@ gc.set_threshold(10_000)  # imports make many objects and hardly any garbage; by
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
 SHELLS = {"sh", "dash", "bash", "zsh", "ksh"}
+
+
+def provide_user() -> None:
+    """Set USER and HOME where the system has no name or no writable home, as in a container with `--user`."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):  # OSError from Python 3.13 on
+        os.environ["USER"] = f"uid{os.getuid()}"
+    if not os.environ.get("HOME"):
+        os.environ.pop("HOME", None)  # an empty one would be the root folder
+    if not os.access(os.path.expanduser("~"), os.W_OK | os.X_OK):
+        os.environ["HOME"] = tempfile.mkdtemp(prefix="pathsum-home-")
 
 
 def _interrupted(*_: object) -> None:
@@ -64,6 +74,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+provide_user()
 _is_worker = current_process().name.startswith(("LokyProcess", "SpawnProcess"))
 if _is_worker:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it ends it

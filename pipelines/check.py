@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from pathsum.claims.preregistration import Preregistration, require_as_frozen
 from pathsum.claims.registry import stated
 from pathsum.config import (
     HELD_OUT,
-    MODEL_NAME,
     SECTIONS,
     TUNING,
     CalibrateConfig,
@@ -35,30 +34,26 @@ from pathsum.text.corpus import load_corpus
 from pathsum.text.synthetic import synthetic_corpus
 from pipelines import grid
 from pipelines.compose import compose
-from pipelines.handwritten import read_preregistration
-from pipelines.paths import (
-    CHECKED,
-    PARAMS,
-    PREREGISTERED,
-    PREREGISTRATION,
-    REFERENCE_RUN,
-    SYNTHETIC,
-    params,
-    read_yaml,
-    stage,
-)
-from pipelines.reference_run import read_reference_run
+from pipelines.handwritten import read_preregistration, read_reference_run
+from pipelines.paths import PARAMS, PREREGISTERED, PREREGISTRATION, REFERENCE_RUN, SYNTHETIC, params, read_yaml, stage
+
+CHECKED = Path("data/checked")
+KINDS: dict[str, type[Frozen]] = {
+    "tokenizer": TokenizerConfig,
+    "sweep": SweepConfig,
+    "extract": ExtractConfig,
+    "tracking": TrackingConfig,
+    "calibrate": CalibrateConfig,
+}
 
 
-def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
-    """Yield a line for each value that differs between params.yaml (``ours``) and ``theirs``, or that one lacks."""
+def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+    """Yield a line for each value that differs between params.yaml (``ours``) and conf/, or that one lacks."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys(), key=str):
-            yield from differences(
-                ours.get(key, "(absent)"), theirs.get(key, "(absent)"), others, f"{path}.{key}".strip(".")
-            )
+            yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))
     elif ours != theirs:
-        yield f"  {path}: params.yaml has {ours!r:.60}, {others} {theirs!r:.60}"
+        yield f"  {path}: params.yaml has {ours!r:.60}, conf/ has {theirs!r:.60}"
 
 
 def check_fresh(values: dict[str, Any]) -> None:
@@ -69,54 +64,27 @@ def check_fresh(values: dict[str, Any]) -> None:
         found = list(differences(values, read_yaml(fresh)))
     if found:
         more = [f"  … and {len(found) - 8} more"] if len(found) > 8 else []
-        raise ValueError(
-            "\n".join([f"{PARAMS} is stale against conf/:", *found[:8], *more])
-            + "\nRun `make params` to compose it again, or `dvc exp run -S KEY=VALUE` for a one-off change."
-        )
+        mend = "Run `make params` to compose it again, or `dvc exp run -S KEY=VALUE` for a one-off change."
+        raise ValueError("\n".join([f"{PARAMS} is stale against conf/:", *found[:8], *more, mend]))
 
 
 def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     """Raise ConfigError, with every error, if params.yaml cannot be run or uses tuning seeds of ``registered``."""
-    if absent := [
-        f"{name}: expected {'a number' if name == 'seed' else 'settings by name'}, got {values.get(name)!r}"
-        for name in SECTIONS
-        if name not in values or (name != "seed" and not isinstance(values[name], dict))
-    ]:
-        raise ConfigError(absent)
+    named = [name for name in SECTIONS if name != "seed"]
+    if absent := [name for name in named if not isinstance(values.get(name), dict)]:
+        raise ConfigError(f"{name}: expected settings by name, got {values.get(name)!r}" for name in absent)
     complaints = unknown_sections(values)
-    kinds: list[tuple[type[Frozen], str]] = [
-        *((TokenizerConfig, "tokenizer"), (SweepConfig, "sweep"), (ExtractConfig, "extract")),
-        *((TrackingConfig, "tracking"), (CalibrateConfig, "calibrate")),
-    ]
-    for kind, section in kinds:
-        complaints += _complaints(kind, values[section], section)
-    base = {key: values[key] for key in ("seed", "model", "train")}  # each model differs from it in some settings
+    for name, kind in KINDS.items():
+        complaints += _complaints(kind, values[name], name)
+    base = {key: values.get(key) for key in ("seed", "model", "train")}  # each model differs from it in some settings
     complaints += [complaint.lstrip(".: ") for complaint in _complaints(CellConfig, base, "")]
     if not complaints:
-        complaints += _tuned(values["sweep"], registered)
-        try:
-            cells = grid.cells(values)
-        except ConfigError as error:
-            complaints += error.complaints
-        except ValueError as error:
-            complaints.append(str(error))
-        else:
-            complaints += [
-                *_of_all(CellConfig, cells, "cells"),
-                *_of_all(SyntheticModelConfig, grid.synthetic_models(values), "synthetic_models"),
-                *(
-                    f"cells.{name}.model.n_ctx: expected model.n_ctx, on which the bigram baseline is measured"
-                    for name, cell in cells.items()
-                    if cell["model"].get("n_ctx") != values["model"]["n_ctx"]
-                ),
-            ]
-    complaints += [
-        f"calibrate.synthetic_models.{name}: expected a name of at most 64 letters, digits and _, the first a letter"
-        for name in values["calibrate"].get("synthetic_models") or ()
-        if not MODEL_NAME.fullmatch(str(name))
-    ]
-    if registered.frozen and not (registered.protocol.tuning_seeds and registered.protocol.statements):
-        complaints.append(f"{PREREGISTERED}: expected protocol.tuning_seeds and protocol.statements, got none")
+        if tuned := registered.tuned(values["sweep"]["seeds"]):
+            complaints.append(
+                f"sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
+                f"{PREREGISTERED} lists under protocol.tuning_seeds; choose other seeds"
+            )
+        complaints += _of_the_models(values)
     try:
         corpus = load_corpus(values["corpus"])
         complaints += _unfit(corpus) if isinstance(corpus, SyntheticCorpus) else []
@@ -139,16 +107,6 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
         yield f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it"
     for key in sorted({str(key) for key in values["sweep"]["by_layers"]} - layers):
         yield f"sweep.by_layers.{key}: the grid has no model of {key} layers; only pipelines.train reads it"
-
-
-def _tuned(sweep: dict[str, Any], registered: Preregistration) -> list[str]:
-    if not (tuned := registered.tuned(sweep["seeds"])):
-        return []
-    return [
-        f"sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which {PREREGISTERED} "
-        "lists under protocol.tuning_seeds; choose other seeds (python -m pipelines.train accepts any seed, because "
-        "it gives no verdict)"
-    ]
 
 
 def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
@@ -177,29 +135,35 @@ def _unfit(config: SyntheticCorpus, held_out: int = 0) -> list[str]:
     return found
 
 
-def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str) -> list[str]:
-    """Return what is wrong with the models of a section, each complaint once."""
+def _of_the_models(values: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the models of the grid and of the calibration."""
+    try:
+        cells = grid.cells(values)
+    except ConfigError as error:
+        yield from error.complaints
+        return
+    yield from _of_all(CellConfig, cells, "cells")
+    yield from _of_all(SyntheticModelConfig, grid.synthetic_models(values), "synthetic_models")
+    for name, cell in cells.items():
+        if cell["model"].get("n_ctx") != values["model"]["n_ctx"]:
+            yield f"cells.{name}.model.n_ctx: expected model.n_ctx, on which the bigram baseline is measured"
+
+
+def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str) -> Iterator[str]:
+    """Yield what is wrong with the models of a section, each complaint once."""
     found: dict[str, list[str]] = {}
     for name, section in sections.items():
         for complaint in _complaints(kind, section, ""):
             found.setdefault(complaint, []).append(name)
-    return [
-        f"{where}.{names[0]}{complaint}" if len(names) == 1 else f"{where}.*{complaint} ({_some(names, sections)})"
-        for complaint, names in found.items()
-    ]
-
-
-def _some(names: Sequence[str], all_names: Collection[str]) -> str:
-    if len(names) == len(all_names):
-        return f"in all {len(names)} models"
-    return f"in {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    for complaint, names in found.items():
+        several = f"all {len(names)} models" if len(names) == len(sections) else ", ".join(names)
+        yield f"{where}.{names[0]}{complaint}" if len(names) == 1 else f"{where}.*{complaint} (in {several})"
 
 
 if __name__ == "__main__":
     with stage(threads=0, arguments=False):
         values = params()
-        one_off = "DVC_EXP_NAME" in os.environ  # an experiment's params.yaml differs from conf/ on purpose
-        if not one_off:
+        if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
             check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pathsum.config import ConfigError, unknown
 from pathsum.core.storage import write_whole
-from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
+from pipelines.paths import PARAMS, ROOT, params, read_yaml, stage
 
 
 def compose(output: Path, overrides: Sequence[str]) -> None:
@@ -33,8 +33,7 @@ def compose(output: Path, overrides: Sequence[str]) -> None:
 
 @contextmanager
 def composing(overrides: Sequence[str]) -> Iterator[None]:
-    """Turn the errors of Hydra and OmegaConf in the block into a ValueError, with the nearest right name for a wrong
-    one."""
+    """Turn the errors of Hydra and OmegaConf into a ValueError, with the nearest right name for a wrong one."""
     try:
         yield
     except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
@@ -51,9 +50,7 @@ def _said(error: Exception) -> str:
     text = str(error)
     if named := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         folder, name = named.groups()
-        files = sorted(path.stem for path in (ROOT / "conf" / folder).glob("*.yaml"))
-        folders = [path.name for path in (ROOT / "conf").iterdir() if path.is_dir()]
-        return unknown(name, files, f"file in conf/{folder}/") if files else unknown(folder, folders, "folder in conf/")
+        return unknown(name, [path.stem for path in (ROOT / "conf" / folder).glob("*.yaml")], f"file in conf/{folder}/")
     if named := re.match("Could not override '([^']+)'", text):
         return _unknown_key(named[1])
     if "requires --multirun" in text or "Ambiguous value" in text:
@@ -80,8 +77,10 @@ def _unknown_key(path: str) -> str:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("overrides", nargs="*", help="of Hydra, such as corpus=text")
+    given = parser.parse_args()
     with stage(threads=0):
-        show_help(__doc__)
         if not Path("conf").is_dir():
             raise ValueError(f"expected conf/ in {Path.cwd()}, found none; run this in the root of the repository")
-        compose(PARAMS, sys.argv[1:])
+        compose(PARAMS, given.overrides)

@@ -18,7 +18,8 @@ from typing import Any
 import yaml
 
 from pathsum.claims.registry import judge_all
-from pathsum.core.locks import held
+from pathsum.config import unknown
+from pathsum.core.store import held
 from pathsum.report.corpora import row, write_rows
 from pathsum.text.text_files import matches
 from pipelines import repro
@@ -37,7 +38,7 @@ DEFAULT = "corpora"  # default profile, which names of rows omit
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
+    parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
     parser.add_argument("--separator", default="", help=r"string that separates documents in a file, such as \0")
     parser.add_argument("--profile", default=DEFAULT, help="file in conf/profile/ that sets models and training")
     parser.add_argument("--only", nargs="*", help="use only these corpora of conf/corpora.yaml; without names, none")
@@ -51,13 +52,10 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if not isinstance(listed, dict) or not all(re.fullmatch(NAME, str(name)) for name in listed):
         raise ValueError("conf/corpora.yaml: expected corpora by name, of letters, digits, _, - and inner dots")
     only = listed if given.only is None else given.only
-    if unknown := [name for name in only if name not in listed]:
-        raise ValueError(f"--only: expected names of conf/corpora.yaml ({', '.join(listed)}), got {', '.join(unknown)}")
+    if wrong := [name for name in only if name not in listed]:
+        raise ValueError(f"--only: {unknown(wrong[0], listed, 'corpus in conf/corpora.yaml')}")
     found = {_row(name, given.profile): _profile(given.profile, listed[name] or {}) for name in only}
-    items = _items(given.text or "")
-    if not items and (given.text is not None or not found):
-        raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
-    for item in items:
+    for item in _items(given.text):
         match = re.fullmatch(ITEM, item)
         if match is None or match[1] in listed:
             raise ValueError(f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, NAME not of {[*listed]}, got {item!r}")
@@ -65,6 +63,8 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         text = {"name": name, "paths": [], "separator": given.separator}
         base = _profile(profile, {"defaults": [{"override /corpus": "text"}], "corpus": text})
         found.setdefault(_row(name, profile), base)["corpus"]["paths"].append(path)
+    if not found:
+        raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
     return found
 
 
@@ -82,8 +82,8 @@ def _row(name: str, profile: str) -> str:
 
 def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return a profile that extends the profile ``base`` by ``values``, without controls."""
-    if base not in (known := sorted(file.stem for file in Path("conf/profile").glob("*.yaml"))):
-        raise ValueError(f"profile {base!r}: expected one of {', '.join(known)} (conf/profile/)")
+    if base not in (known := [file.stem for file in Path("conf/profile").glob("*.yaml")]):
+        raise ValueError(unknown(base, known, "profile in conf/profile/"))
     sweep = {**values.get("sweep", {}), "controls": "${oc.create:{}}"}
     return {**values, "sweep": sweep, "defaults": [base, "_self_", *values.get("defaults", [])]}
 
@@ -125,8 +125,7 @@ def sweep(given: argparse.Namespace) -> None:
         for path in profile.get("corpus", {}).get("paths", []):
             if not (SCRATCH / name / TOKENS).exists() and not matches(path):
                 raise ValueError(f"TEXT: {name}={path}: matches no file; quote it if the shell expanded it")
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    with held(SCRATCH / "lock", repro.waiting):  # another call would replace the code in the copies
+    with held(SCRATCH / "lock", repro.WORK):  # another call would replace the code in the copies
         failed = [name for name, profile in named.items() if not made(name, profile, given.jobs)]
     if failed:
         raise ValueError(f"no verdicts on {', '.join(failed)}, whose errors are above; run the same command again")

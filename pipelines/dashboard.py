@@ -19,10 +19,8 @@ def default_entity() -> str:
 
 if __name__ == "__main__":
     with stage(threads=0):
-        try:
-            from pathsum.report.dashboard import report, workspace
-        except ImportError as error:
-            raise ImportError(f"expected wandb-workspaces, got {error}; pip install 'pathsum[dashboard]'") from error
+        from pathsum.report.dashboard import report, workspace
+
         tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
         n_layers = max(load(SweepConfig, section(params(), "sweep"), "sweep").n_layers)
         entity = tracking.entity or default_entity()

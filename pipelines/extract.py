@@ -19,7 +19,7 @@ from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import EvalData
 from pathsum.records.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
-from pathsum.text.statistics import CorpusStatistics
+from pathsum.text.statistics import BigramRows, CorpusStatistics
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.text.tokens import read_tokens
 from pathsum.text.windows import HeldOut
@@ -56,7 +56,7 @@ def inputs(n_ctx: int, config: ExtractConfig) -> EvalData:
         bigram_losses=counts.losses(verdict.batch()),
         tuning_bigram_loss=counts.losses(tuning.batch()).mean().item(),
         unigram=torch.from_numpy(counts.unigram_counts).float(),
-        bigram_counts=counts.bigram_rows(),
+        bigram_counts=BigramRows(counts.bigram_counts),
         words=vocabulary(tokenizer),
         tokenizer_hash=tokenizer_hash(tokenizer),
     )

@@ -21,7 +21,7 @@ from pipelines.paths import THREADS, params, section, stage
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line. Raises ValueError if the weights, the tokenizer or the text is missing."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", default="", help="a .safetensors file, or a hub id with model.safetensors")
     parser.add_argument("--tokenizer", default="", help="a tokenizers JSON file, or a hub id with tokenizer.json")

@@ -6,15 +6,13 @@ python -m pipelines.freeze --date YYYY-MM-DD
 from __future__ import annotations
 
 import argparse
-import datetime
 from pathlib import Path
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
 
 from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.registry import stated
-from pathsum.config import Day
+from pathsum.config import load
 from pathsum.core.storage import write_whole
 from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, stage
@@ -26,7 +24,7 @@ HEAD = """\
 """
 
 
-def freeze(path: Path, date: datetime.date, again: bool) -> None:
+def freeze(path: Path, date: str, again: bool) -> None:
     """Write the claims of the code, frozen on ``date``, to ``path``."""
     before = read_preregistration(path)
     if before.frozen and not again:
@@ -36,7 +34,7 @@ def freeze(path: Path, date: datetime.date, again: bool) -> None:
         )
     if not (before.protocol.statements and before.protocol.tuning_seeds):
         raise ValueError(f"{path}: expected protocol.tuning_seeds and protocol.statements, got none; write them first")
-    now = Preregistration(frozen=date, protocol=before.protocol, claims=stated())
+    now = load(Preregistration, {"frozen": date, "protocol": before.protocol, "claims": stated()}, "--date")
     values = now.model_dump(exclude={"sha256"}) | {"changes": []}
     values["protocol"]["tuning_seeds"] = list(now.protocol.tuning_seeds)
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=118)
@@ -44,18 +42,10 @@ def freeze(path: Path, date: datetime.date, again: bool) -> None:
     print(f"{path}: {len(now.claims)} claims frozen on {date}, SHA-256 {read_preregistration(path).sha256}…")
 
 
-def day(text: str) -> datetime.date:
-    """Parse a date for argparse. Raises ArgumentTypeError if it is not YYYY-MM-DD, or out of range."""
-    try:
-        return TypeAdapter(Day).validate_python(text)
-    except ValidationError as error:
-        raise argparse.ArgumentTypeError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
-
-
 if __name__ == "__main__":
     with stage(threads=0):
         parser = argparse.ArgumentParser(description=__doc__)
-        parser.add_argument("--date", required=True, type=day, help="today, as YYYY-MM-DD")
+        parser.add_argument("--date", required=True, help="today, as YYYY-MM-DD")
         parser.add_argument("--again", action="store_true", help="discard the frozen claims and their changes")
         given = parser.parse_args()
         freeze(PREREGISTERED, given.date, given.again)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pathsum.config import GRID_NAME, CalibrateConfig, CellConfig, SweepConfig, load
+from pathsum.config import GRID_NAME, CalibrateConfig, CellConfig, ConfigError, SweepConfig, load
 
 Settings = dict[Any, Any]
 
@@ -33,20 +33,6 @@ def _plain(settings: Settings, n_layers: int, n_heads: int, seed: int) -> Settin
     return _merged(base, shape, *changes)
 
 
-def _other_widths(usual: int, sweep: SweepConfig) -> list[tuple[int, int]]:
-    """Return (n_heads, d_head) for each width in ``sweep.d_head`` other than the ``usual`` one, with as many columns in
-    all as ``sweep.n_heads[0]`` heads of the usual width. Raises ValueError if no whole number of heads has them."""
-    width, found = sweep.n_heads[0] * usual, []
-    for d_head in sweep.d_head:
-        if width % d_head:
-            raise ValueError(
-                f"sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = {width}, got {d_head}"
-            )
-        if d_head != usual:
-            found.append((width // d_head, d_head))
-    return found
-
-
 def _merged(base: Any, *changes: Any) -> Any:
     """Return ``base`` with ``changes``: settings by name are merged and all else is replaced, as OmegaConf does."""
     for change in changes:
@@ -59,28 +45,30 @@ def _merged(base: Any, *changes: Any) -> Any:
 
 def cells(settings: Settings) -> Settings:
     """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``."""
-    axes = load(SweepConfig, settings["sweep"], "sweep")
+    axes, usual = load(SweepConfig, settings["sweep"], "sweep"), settings["model"]["d_head"]
+    width = axes.n_heads[0] * usual  # number of columns in all, which other widths of heads keep
+    if wrong := [d_head for d_head in axes.d_head if width % d_head]:
+        expected = f"expected divisors of sweep.n_heads[0] · model.d_head = {width}"
+        raise ConfigError([f"sweep.d_head: {expected}, got {wrong[0]}"])
+    others = [(width // d_head, d_head) for d_head in axes.d_head if d_head != usual]
+    shapes: list[tuple[int, int, int | None]] = [
+        (n_layers, n, None) for n_layers in axes.n_layers for n in (axes.n_heads if n_layers else [0])
+    ]
+    shapes += [(n_layers, *other) for n_layers in axes.n_layers if n_layers for other in others]
     found = {
-        cell_name(n_layers, n_heads, seed): cell(settings, n_layers, n_heads, seed)
-        for n_layers in axes.n_layers
-        for n_heads in (axes.n_heads if n_layers else [0])
+        cell_name(n_layers, n_heads, seed, d_head): cell(settings, n_layers, n_heads, seed, d_head)
+        for n_layers, n_heads, d_head in shapes
         for seed in axes.seeds
     }
-    for n_layers in filter(None, axes.n_layers):
-        for n_heads, d_head in _other_widths(settings["model"]["d_head"], axes):
-            for seed in axes.seeds:
-                found[cell_name(n_layers, n_heads, seed, d_head)] = cell(settings, n_layers, n_heads, seed, d_head)
     for name, change in axes.controls.items():
         depth = change.get("model", {}).get("n_layers")
         if depth is None:
-            raise ValueError(f"sweep.controls.{name}: expected its model.n_layers, such as 2, got none")
+            raise ConfigError([f"sweep.controls.{name}: expected its model.n_layers, such as 2, got none"])
         found[name] = _merged(_plain(settings, depth, axes.n_heads[0], axes.seeds[0]), change)
     for name in axes.overrides:
         if not GRID_NAME.fullmatch(name):
-            if name in axes.controls:
-                raise ValueError(f"sweep.overrides: {name} is a control; change it under sweep.controls.{name}")
             models = ", ".join(model for model in found if model not in axes.controls)
-            raise ValueError(f"sweep.overrides: expected the name of a model, got {name}; the grid has {models}")
+            raise ConfigError([f"sweep.overrides: expected the name of a model, got {name}; the grid has {models}"])
     return found
 
 

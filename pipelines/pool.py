@@ -15,7 +15,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from pipelines.paths import MISTAKES, ROOT, THREADS, cores, message, more_mistakes
+from pipelines.paths import MISTAKES, ROOT, THREADS, cores, message
 
 JOBS = "PATHSUM_JOBS"  # environment variable: number of models at a time
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
@@ -36,8 +36,7 @@ def _launch(config: DictConfig) -> None:
     try:
         importlib.import_module(config.job).make(config.cell)
     except Exception as error:
-        known = isinstance(error, (*MISTAKES, *more_mistakes()))
-        said = message(error) if known else "".join(traceback.format_exception(error))
+        said = message(error) if isinstance(error, MISTAKES) else "".join(traceback.format_exception(error))
         print(f"{config.cell}: failed: {said}", file=sys.stderr, flush=True)
 
 

@@ -1,15 +1,49 @@
-"""The tables that `make repro` and sweeps print: one line per model, with its results."""
+"""What `make repro` and sweeps print: lines while a model is trained, and a table with the results of each model."""
 
 from __future__ import annotations
 
-import json
+import shlex
+import sys
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
 from pathsum.claims.formatting import millions, number
+from pathsum.core.storage import read_lines, read_value, write_json
+from pathsum.records.evaluation import Evaluation
+from pathsum.training.store import CHECKPOINTS, LOG
+from pathsum.training.tracker import result
+from pipelines.paths import TOKENS
 
 WIDTHS = {"model": 22, "tokens": 9, "loss (nats)": 13, "prefix matching": 17, "phase change at": 17}
+JOB = "model.json"
+QUARTERS = 4  # of training, after each of which a line is printed
+SOURCES = "src/**/*.py"  # source code that is no part of the default corpus
+
+
+class Told:
+    """Prints a line after each quarter of the training of a model."""
+
+    def __init__(self, name: str, tokens: int) -> None:
+        self.name, self.tokens, self.quarter = name, tokens, 0
+        self.begun: tuple[float, int] | None = None  # time and tokens at the first evaluation
+
+    def __call__(self, evaluation: Evaluation) -> None:
+        seen, now = evaluation.tokens_seen, time.monotonic()
+        began, from_tokens = self.begun = self.begun or (now, seen)
+        if (quarter := QUARTERS * seen // max(1, self.tokens)) <= self.quarter:
+            return
+        self.quarter = quarter
+        said = [f"{millions(seen)} of {millions(self.tokens)} tokens, loss {number(evaluation.val_loss_nats, 3)} nats"]
+        if evaluation.prefix_matching:
+            said.append(f"prefix matching {max(score for layer in evaluation.prefix_matching for score in layer):.2f}")
+        if seen > from_tokens and (left := (now - began) * (self.tokens - seen) / (seen - from_tokens)) >= 1:
+            said.append(f"{left:.0f} s left")
+        print(f"{self.name:<20}  {', '.join(said)}", file=sys.stderr, flush=True)
 
 
 def row(entries: Iterable[str], widths: Collection[int] = WIDTHS.values()) -> str:
@@ -23,20 +57,8 @@ HEADING = row(WIDTHS)
 
 def row_of(summary: Path) -> str:
     """Return the line of the model with this summary.json."""
-    found = json.loads(summary.read_text())
+    found = read_value(summary)
     return row([found["cell"], *findings(found)])
-
-
-def sweep_table(jobs: Sequence[tuple[Sequence[str], Mapping[str, Any] | None]]) -> str:
-    """Return the table of a sweep: for each job the overrides in which it differs from others, and its results."""
-    shared = set.intersection(*(set(overrides) for overrides, _ in jobs)) if len(jobs) > 1 else set()
-    named = [" ".join(o for o in overrides if o not in shared) for overrides, _ in jobs]
-    columns = ("tokens", "loss (nats)", "prefix matching", "phase change at")
-    widths = [max(map(len, ("overrides", *named))), *(WIDTHS[column] for column in columns)]
-    lines = [("overrides", *columns)]
-    for name, (_, found) in zip(named, jobs, strict=True):
-        lines.append((name, *(findings(found) if found else ("failed", "", "", ""))))
-    return "\n".join(row(line, widths) for line in lines)
 
 
 def findings(found: Mapping[str, Any]) -> list[str]:
@@ -48,3 +70,45 @@ def findings(found: Mapping[str, Any]) -> list[str]:
         "–" if matching is None else number(matching),
         "none" if onset is None else millions(onset),
     ]
+
+
+class Sweep(Callback):
+    """Keeps the folder of the sweep that this process has started, for ``told``."""
+
+    folder: Path | None = None
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        Sweep.folder = Path(config.hydra.sweep.dir)
+
+
+def note(folder: Path, number: int, overrides: Sequence[str], run: Path | None = None) -> None:
+    """Write that job ``number`` of a sweep trains a model with these ``overrides``, in ``run`` once it is trained.
+
+    Jobs may run in other processes or on other hosts, so each one writes a file to its folder of Hydra."""
+    write_json(folder / JOB, {"number": number, "overrides": list(overrides), "run": str(run) if run else None})
+
+
+def told(folder: Path, corpus: Mapping[str, Any]) -> str:
+    """Return the table of the sweep in ``folder`` (for each job the overrides in which it differs from others, and its
+    results) and the command that analyzes its model with the lowest loss."""
+    jobs = sorted((read_value(path) for path in folder.rglob(JOB)), key=lambda job: job["number"])
+    if not jobs:
+        return ""
+    found = [job["run"] and result(read_lines(Path(job["run"], LOG), Evaluation)) for job in jobs]
+    shared = set.intersection(*(set(job["overrides"]) for job in jobs)) if len(jobs) > 1 else set()
+    names = [" ".join(o for o in job["overrides"] if o not in shared) for job in jobs]
+    widths = [max(map(len, ("overrides", *names))), *list(WIDTHS.values())[1:]]
+    lines = [row(["overrides", *list(WIDTHS)[1:]], widths)]
+    for name, values in zip(names, found, strict=True):
+        lines.append(row([name, *(findings(values) if values else ("failed", "", "", ""))], widths))
+    if trained := [(values["val_loss_nats"], job["run"]) for job, values in zip(jobs, found, strict=True) if values]:
+        run = Path(min(trained)[1])
+        given = {
+            "WEIGHTS": max((run / CHECKPOINTS).iterdir()),
+            "TOKENIZER": TOKENS / "tokenizer.json",
+            "TEXT": corpus.get("paths", [SOURCES])[0],
+            "ARGS": f"--out=imported/{run.name}",
+        }
+        command = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in given.items())
+        lines += ["To analyze the model with the lowest loss, on any TEXT:", f"make extract {command}"]
+    return "\n".join(lines)

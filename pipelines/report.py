@@ -9,40 +9,67 @@ import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from pathsum.claims import registry
 from pathsum.claims.metrics import headline
 from pathsum.claims.preregistration import Preregistration
-from pathsum.config import CellConfig, TrackingConfig, load
+from pathsum.config import CellConfig, ExtractConfig, TrackingConfig, load
+from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_records, read_value
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.compare import MEASURED
 from pathsum.report.corpora import FILE, read_rows
+from pathsum.report.figures.detail import in_detail
+from pathsum.report.page.lab import export, runs_on_page
 from pathsum.report.story import draw_all
+from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash
+from pathsum.text.tokens import read_tokens
+from pathsum.text.windows import HeldOut
 from pathsum.training.tracker import Run, mirror, mirror_tables, run_id, tags
 from pipelines import grid
-from pipelines.lab import read_lab
+from pipelines.handwritten import computed
 from pipelines.paths import (
     CIRCUITS,
     CLAIMS,
+    MODELS,
     PREREGISTRATION,
     REFERENCE_RUN,
     REPORTS,
     RUNS,
     THREADS,
+    TOKENS,
     params,
     section,
     stage,
-)
-from pipelines.reference_run import computed
+)  # fmt: skip
 from pipelines.results import read_results
+
+
+def read_lab(results: Results, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what the lab runs in the browser: the tokenizer, the held-out windows on which the records measure
+    behavior, and the last checkpoints of the models that the report shows in detail, if the lab can run them."""
+    config = load(ExtractConfig, section(values, "extract"), "extract")
+    tokenizer, models = load_tokenizer(TOKENS / "tokenizer.json"), {}
+    for cell in in_detail(results).values():
+        require_whole(MODELS / cell.name)
+        last = max((MODELS / cell.name / "checkpoints").iterdir())
+        if runs_on_page((model := load_checkpoint(last, tokenizer_hash(tokenizer))).config):
+            models[cell.name] = model
+    n_ctx = max((model.config.n_ctx for model in models.values()), default=section(values, "model", "n_ctx"))
+    tokens = read_tokens(TOKENS / "verdict.bin").tokens
+    held_out = HeldOut.of(tokens, n_ctx, config.windows_per_document, config.held_out_windows)
+    return export(models, tokenizer, held_out.batch(config.windows))
+
 
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
-        spawn = multiprocessing.get_context("spawn")
+        values, spawn = params(), multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:  # draws every other figure
             second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
@@ -50,16 +77,13 @@ if __name__ == "__main__":
             results = dataclasses.replace(results, provenance=about)
             stored = read_records(CLAIMS, ClaimResult)
             if absent := [claim for claim in registry.claims() if claim not in stored]:
-                raise ValueError(
-                    f"{CLAIMS}: expected a verdict on each claim, got none on {', '.join(absent)}; run make repro"
-                )
+                raise ValueError(f"{CLAIMS}: expected a verdict on {', '.join(absent)}, got none; run make repro")
             claims = [stored[claim] for claim in registry.claims()]
             registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
             others = second.submit(draw_all, results, 1, 2)
-            exported = read_lab(results)
+            exported = read_lab(results, values)
             figures = draw_all(results, 0, 2) | others.result()
         write_report(results, claims, figures, REPORTS, registered, exported, read_rows(REPORTS / FILE))
-        values = params()
         cells = grid.cells(values)
         tracking = load(TrackingConfig, section(values, "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]

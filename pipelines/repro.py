@@ -16,11 +16,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pathsum.core.locks import held
-from pathsum.core.store import keep
-from pipelines.paths import CIRCUITS, GRAPH, MODELS, RECORDS, RUNS, stage
+from pathsum.core.store import held, keep
+from pipelines.paths import CIRCUITS, MODELS, RECORDS, RUNS, stage
 
-LOCK = Path(".dvc/tmp/repro.lock")  # of the call that computes results in this folder
+LOCK, WORK = Path(".dvc/tmp/repro.lock"), "computes results in this folder"
 REPORT = ("pipelines.verify", "pipelines.report")
 
 
@@ -43,9 +42,10 @@ def repro(*stages: str) -> int:
     """Compute every result that is out of date, up to ``stages`` if there are any. Return the exit code."""
     keep(MODELS, RUNS)
     keep(CIRCUITS, RECORDS)
-    before = lock()
+    lock = Path("dvc.lock")
+    before = lock.exists() and lock.read_bytes()
     if not (code := dvc("repro", *stages)):
-        if not stages and lock() != before:
+        if not stages and lock.read_bytes() != before:
             from pipelines.compare import ending  # its imports take longer than a call with nothing to do
 
             print(ending(), file=sys.stderr)
@@ -61,11 +61,6 @@ def repro(*stages: str) -> int:
     return code
 
 
-def lock() -> bytes:
-    """Return dvc.lock, which tells whether anything was computed."""
-    return Path("dvc.lock").read_bytes() if Path("dvc.lock").exists() else b""
-
-
 def incomplete(folder: Path) -> bool:
     """Return whether ``folder`` has some of the models of the grid, but not all."""
     from pipelines import grid
@@ -75,10 +70,6 @@ def incomplete(folder: Path) -> bool:
     return any(made) and not all(made)
 
 
-def waiting(holder: str) -> None:
-    print(f"pathsum: waiting for process {holder}, which computes results in this folder", file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
     with stage(threads=0):
         parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,8 +77,8 @@ if __name__ == "__main__":
         parser.add_argument("--report", action="store_true", help="write verdicts and report again")
         parser.add_argument("stage", nargs="*", help="a stage of dvc.yaml")
         given = parser.parse_args()
-        if not GRAPH.is_file():
-            raise ValueError(f"expected {GRAPH} in {Path.cwd()}, found none; run this in the root of the repository")
+        if not Path("dvc.yaml").is_file():
+            raise ValueError(f"expected dvc.yaml in {Path.cwd()}, found none; run this in the root of the repository")
         if given.jobs:
             from pipelines.pool import JOBS, at_a_time
 
@@ -95,5 +86,5 @@ if __name__ == "__main__":
             at_a_time()  # refuses a wrong number before any work
         if given.report:
             sys.exit(run(*REPORT))
-        with held(LOCK, waiting):
+        with held(LOCK, WORK):
             sys.exit(repro(*given.stage))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_json, read_rows
@@ -26,22 +27,22 @@ def read_results(folder: Path = Path()) -> Results:
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     cells, declared = grid.cells(values), section(values, "sweep", "controls")
     found = {name: read_cell(circuits / name) for name in cells if (circuits / name / "summary.json").exists()}
-    missing = tuple(name for name in cells if name not in found)
-    controls = {name: found.pop(name) for name in declared if name in found}
-    found = by_size(found)
+    controls = {name: found[name] for name in declared if name in found}
+    models = by_size({name: cell for name, cell in found.items() if name not in controls})
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
-    ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
     calibrated = all((folder / path).exists() for path in (CALIBRATION, COVERAGE))
-    calibration = read_rows(folder / CALIBRATION, CalibrationRow) if calibrated else []
-    coverage = read_rows(folder / COVERAGE, CoverageRow) if calibrated else []
-    positions = {name: cells[name]["model"]["positions"] for name in found | controls}
-    sources = section(values, "corpus").get("distributions", ())
-    about = provenance(corpus, found | controls, positions, sources)
-    # Sample sizes, which claims print as n.
-    about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}
-    doses = read_doses(folder / DOSES)
-    return Results(found, controls, corpus, ngrams, about, missing, calibration, coverage, doses)
+    return Results(
+        cells=models,
+        controls=controls,
+        corpus=corpus,
+        ngrams=read_rows(statistics / "ngrams.parquet", NGramRow),
+        provenance=provenance(corpus, models | controls, values),
+        missing=tuple(name for name in cells if name not in found),
+        calibration=read_rows(folder / CALIBRATION, CalibrationRow) if calibrated else [],
+        coverage=read_rows(folder / COVERAGE, CoverageRow) if calibrated else [],
+        doses=read_doses(folder / DOSES),
+    )
 
 
 def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:
@@ -50,12 +51,9 @@ def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:
     return {name: cells[name] for name in sorted(cells, key=sizes.__getitem__)}
 
 
-def provenance(
-    corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str], sources: Sequence[str] = ()
-) -> dict[str, Any]:
+def provenance(corpus: CorpusSummary, cells: dict[str, Cell], values: dict[str, Any]) -> dict[str, Any]:
     """Return what the numbers depend on: software, processor, corpus and weights."""
-    import torch
-
+    settings = grid.cells(values)
     return {
         "command": "make repro",
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -63,10 +61,11 @@ def provenance(
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "trained_on": ", ".join(sorted({cell.summary.device for cell in cells.values()})),
-        "positions": ", ".join(sorted(set(positions.values()))),
+        "positions": ", ".join(sorted({settings[name]["model"]["positions"] for name in cells})),
         "libraries": {name: version(name) for name in LIBRARIES},
-        "corpus_sources": ", ".join(sources),
+        "corpus_sources": ", ".join(section(values, "corpus").get("distributions", ())),
         "corpus_hash": corpus.corpus_hash,
         "tokenizer_hash": corpus.tokenizer_hash,
         "weights": {name: cell.summary.weights_hash for name, cell in cells.items()},
+        "extract": {name: section(values, "extract", name) for name in ("windows", "repeated_windows")},  # claims' n
     }

@@ -5,11 +5,11 @@ Files that git ignores are not copied. Neither are dvc.lock and reports/, except
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from pipelines.paths import stage
@@ -21,16 +21,11 @@ MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 def copy_tree(folder: Path) -> None:
     """Copy the current working tree to ``folder``, which is new, empty or an earlier copy."""
-    if folder.is_file():
-        raise ValueError(f"{folder}: expected a folder, got a file; give another folder")
-    others = folder.is_dir() and any(path.name != ".git" for path in folder.iterdir())
-    if os.path.realpath(folder) == os.path.realpath(".") or (others and not (folder / MARK).exists()):
+    others = folder.is_dir() and {path.name for path in folder.iterdir()} - {".git"}
+    if folder.resolve() == Path.cwd() or (others and not (folder / MARK).exists()):
         raise ValueError(f"{folder.absolute()}: expected a new or empty folder or an earlier copy, got other files")
+    folder.mkdir(parents=True, exist_ok=True)
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{folder}: expected a folder that can be made ({error.strerror}); give another") from error
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[name]  # in a hook, git would make the folder a part of the repository that the hook runs in
     _git("init", "--quiet", str(folder))
@@ -53,19 +48,18 @@ def choose_profile(folder: Path, name: str) -> None:
 
 
 def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, errors="surrogateescape")
-    except FileNotFoundError as error:
-        raise ValueError("expected git, which lists the files of the project, found none") from error
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, errors="surrogateescape")
     if done.returncode:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got: {done.stderr.strip()}")
     return done.stdout
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("profile", nargs="?")
+    given = parser.parse_args()
     with stage(threads=0):
-        if len(sys.argv) not in (2, 3) or not all(sys.argv):
-            raise ValueError("expected one folder to copy the project to: python -m pipelines.scratch FOLDER [PROFILE]")
-        copy_tree(Path(sys.argv[1]))
-        for profile in sys.argv[2:]:
-            choose_profile(Path(sys.argv[1]), profile)
+        copy_tree(given.folder)
+        if given.profile:
+            choose_profile(given.folder, given.profile)

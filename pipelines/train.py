@@ -4,8 +4,7 @@ python -m pipelines.train model.n_layers=1 seed=3
 python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
 python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
 
-If a model of a sweep fails, the others are still trained, and the exit code is not 0. A sweep ends with a table of its
-models. Several processes can train one
+If a model of a sweep fails, the others are still trained, and the exit code is not 0. Several processes can train one
 model, on one host or on several hosts that share the folder:
 
 torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
@@ -14,7 +13,6 @@ torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,13 +28,24 @@ from pathsum.training import ranks
 from pipelines import grid
 from pipelines.check import unknown_sections
 from pipelines.compose import composing
-from pipelines.paths import TOKENS, params, stage
-from pipelines.sweeps import Sweep, note, told
+from pipelines.paths import MISTAKES, TOKENS, message, params, stage
+from pipelines.progress import Sweep, note, told
 from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
-SWEEPS = re.compile("(-m|--mu.*)$|[+]*hydra.mode=.?MULTIRUN")  # an argument that asks for a sweep
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
+NAMED = (
+    "model.n_layers",
+    "model.n_heads",
+    "seed",
+    "profile",
+    "corpus",
+    "tracking",
+)  # told by a model's name, or unread
+
+
+def key_of(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
@@ -46,7 +55,7 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
     assert isinstance(settings, dict)
     settings["sweep"] = OmegaConf.to_container(config.sweep, resolve=True)
     cell = OmegaConf.create(grid.cell(settings, config.model.n_layers, config.model.n_heads, config.seed))
-    for key in (override.lstrip("+").partition("=")[0] for override in typed):
+    for key in map(key_of, typed):
         if key.startswith(("model.", "train.")):
             OmegaConf.update(cell, key, OmegaConf.select(config, key))
     values = OmegaConf.to_container(cell, resolve=True)
@@ -54,24 +63,12 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
     return {str(key): value for key, value in values.items()}
 
 
-def require_same_tokens(config: DictConfig) -> None:
-    """Raise ValueError if ``config`` differs from params.yaml in corpus or tokenizer, because the stored tokens are
-    those of params.yaml."""
-    for section in ("corpus", "tokenizer"):
-        if OmegaConf.to_container(config[section]) != params().get(section):
-            raise ValueError(
-                f"expected the {section} of params.yaml, whose tokens are stored in {TOKENS}, got another; choose it "
-                "in conf/config.yaml and run `make params repro` first"
-            )
-
-
 def require_effect(arguments: Sequence[str]) -> None:
-    """Raise ValueError for an override that would change nothing: a setting that training one model does not read, or
-    one of a launcher without a sweep."""
-    sweep = any(SWEEPS.match(word) for word in arguments)
+    """Raise ValueError for an override that would change nothing."""
     for typed in (word for word in arguments if "=" in word and not word.startswith("-")):
-        key = typed.lstrip("+~").partition("=")[0]
-        if key.startswith(("hydra/launcher", "hydra.launcher", "hydra.sweep")) and not sweep:
+        key = key_of(typed)
+        launches = key.startswith(("hydra/launcher", "hydra.launcher", "hydra.sweep"))
+        if launches and not {"-m", "--multirun"} & set(arguments):
             raise ValueError(f"{typed}: only sweeps read it; expected --multirun as well")
         if key not in (*GROUPS, "seed") and not key.startswith(READ):
             raise ValueError(
@@ -80,60 +77,55 @@ def require_effect(arguments: Sequence[str]) -> None:
             )
 
 
-def naming(typed: Sequence[str]) -> list[str]:
-    """Return the overrides of the command line (``typed``) that the names of a model and its profile do not tell."""
-    told = ("model.n_layers", "model.n_heads", "seed", "profile", "corpus", "tracking", "tracking.")
-    keys = {override: override.lstrip("+").partition("=")[0] for override in typed}
-    return [override for override, key in keys.items() if key not in told and not key.startswith("tracking.")]
-
-
-def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> Path:
+def run(config: DictConfig, typed: Sequence[str]) -> Path:
     """Train one model, and return the folder of its run."""
-    with stage(threads=0):
-        set_threads()
-        if sweep and ranks.world_size() > 1:
+    set_threads()
+    for section in ("corpus", "tokenizer"):
+        if OmegaConf.to_container(config[section]) != params().get(section):
             raise ValueError(
-                "--multirun: torchrun trains one model at a time; a Hydra launcher trains several (hydra/launcher=…)"
+                f"expected the {section} of params.yaml, whose tokens are stored in {TOKENS}, got another; choose it "
+                "in conf/config.yaml and run `make params repro` first"
             )
-        require_same_tokens(config)
-        if misspelt := unknown_sections(config):
-            raise ConfigError(misspelt)
-        load(SweepConfig, OmegaConf.to_container(config.sweep, resolve=True), "sweep")
-        cell = load(CellConfig, ad_hoc(config, typed), "config")
-        tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
-        name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
-        title = " ".join([name, *(overrides := naming(typed))])
-        folder = run_cell(name, cell, tracking, overrides)
-        if ranks.is_main():
-            print(f"{title}: {folder}")
-        return folder
+    if misspelt := unknown_sections(config):
+        raise ConfigError(misspelt)
+    load(SweepConfig, OmegaConf.to_container(config.sweep, resolve=True), "sweep")
+    cell = load(CellConfig, ad_hoc(config, typed), "config")
+    tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
+    name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
+    overrides = [text for text in typed if key_of(text) not in NAMED and not key_of(text).startswith("tracking.")]
+    folder = run_cell(name, cell, tracking, overrides)
+    if ranks.is_main():
+        print(f"{' '.join([name, *overrides])}: {folder}")
+    return folder
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(config: DictConfig) -> None:
     job = HydraConfig.get()
-    typed, sweep = list(job.overrides.task), job.mode == RunMode.MULTIRUN
+    typed, folder, number = list(job.overrides.task), Path(job.runtime.output_dir), job.job.num
+    if job.mode != RunMode.MULTIRUN:
+        run(config, typed)
+        return
+    if ranks.world_size() > 1:
+        raise ValueError("--multirun: torchrun trains one model; a Hydra launcher trains several (hydra/launcher=…)")
+    note(folder, number, typed)
     try:
-        if sweep:
-            note(Path(job.runtime.output_dir), job.job.num, typed)
-        folder = run(config, typed, sweep)
-        if sweep:
-            note(Path(job.runtime.output_dir), job.job.num, typed, folder)
-    except SystemExit as stopped:
-        if not sweep:
-            raise
-        raise ChildProcessError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # the other jobs go on
+        note(folder, number, typed, run(config, typed))
+    except MISTAKES as error:
+        said = f"{' '.join(typed)}: failed; {message(error)}"
+        print(f"error: {said}", file=sys.stderr)
+        raise ChildProcessError(said) from None  # the other jobs go on
 
 
 if __name__ == "__main__":
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
-    with stage(threads=0):
+    with ranks.process_group(), stage(threads=0):
         require_effect(sys.argv[1:])
-    with ranks.process_group(), stage(threads=0), composing(sys.argv[1:]):
         if not ranks.is_main():
             sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
         try:
-            main()
+            with composing(sys.argv[1:]):
+                main()
         finally:
             if Sweep.folder:
                 print(told(Sweep.folder, params().get("corpus") or {}))

@@ -7,18 +7,17 @@ python -m pipelines.train_cell L2H4S5 trains this model only; several processes 
 
 from __future__ import annotations
 
+import argparse
 import functools
 import os
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 
-from pathsum.claims.formatting import millions, number
-from pathsum.config import CellConfig, TrackingConfig, load
+from pathsum.config import CellConfig, TrackingConfig, load, unknown
 from pathsum.core import store
 from pathsum.core.storage import read_json, read_lines, write_json
 from pathsum.records.evaluation import Evaluation
@@ -30,10 +29,10 @@ from pathsum.training.loop import train
 from pathsum.training.store import CHECKPOINTS, LOG
 from pathsum.training.tracker import Run, mirror, result, run_id, tags
 from pipelines import grid, pool
-from pipelines.paths import MODELS, RUNS, TOKENS, model_of, params, section, stage
+from pipelines.paths import MODELS, RUNS, TOKENS, params, section, stage
+from pipelines.progress import Told
 
 CODE = "pathsum.training.loop"
-QUARTERS = 4  # of training, after each of which a line is printed
 
 
 def run_of(cell: CellConfig) -> Path:
@@ -45,9 +44,8 @@ def run_of(cell: CellConfig) -> Path:
 
 def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrides: Sequence[str] = ()) -> Path:
     """Train the model of configuration ``cell`` in the store, unless it is finished there."""
-    name = " ".join([cell_name, *overrides])
+    name, run = " ".join([cell_name, *overrides]), run_of(cell)
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
-    run = run_of(cell)
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
     with store.locked(run) if ranks.is_main() else nullcontext():
@@ -81,31 +79,6 @@ def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrid
     return run
 
 
-class Told:
-    """Prints a line after each quarter of the training of a model."""
-
-    def __init__(self, name: str, tokens: int) -> None:
-        self.name, self.tokens, self.quarter = name, tokens, 0
-        self.begun: tuple[float, int] | None = None  # time and tokens at the first evaluation
-
-    def __call__(self, evaluation: Evaluation) -> None:
-        seen, now = evaluation.tokens_seen, time.monotonic()
-        began, from_tokens = self.begun = self.begun or (now, seen)
-        if (quarter := QUARTERS * seen // max(1, self.tokens)) <= self.quarter:
-            return
-        self.quarter = quarter
-        best = max((score for layer in evaluation.prefix_matching for score in layer), default=None)
-        left = (now - began) * (self.tokens - seen) / (seen - from_tokens) if seen > from_tokens else 0.0
-        print(
-            f"{self.name:<20}  {millions(seen)} of {millions(self.tokens)} tokens, "
-            f"loss {number(evaluation.val_loss_nats, 3)} nats"
-            + (f", prefix matching {best:.2f}" if best is not None else "")
-            + (f", {left:.0f} s left" if left >= 1 else ""),
-            file=sys.stderr,
-            flush=True,
-        )
-
-
 def set_threads() -> None:
     """Set the number of torch threads of this process, on which the weights do not depend."""
     given = os.environ.get("PATHSUM_THREADS") or str(max(1, pool.threads() // ranks.local_processes()))
@@ -118,15 +91,19 @@ def make(name: str) -> None:
     """Train the model ``name`` of params.yaml in the store."""
     set_threads()
     values = params()
-    run_cell(name, grid.models(values)[name], load(TrackingConfig, section(values, "tracking"), "tracking"))
+    if name not in (cells := grid.models(values)):
+        raise ValueError(unknown(name, cells, "model in params.yaml"))
+    run_cell(name, cells[name], load(TrackingConfig, section(values, "tracking"), "tracking"))
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", help="of params.yaml; default: all, each one a job of conf/launch.yaml")
+    given = parser.parse_args()
     with ranks.process_group(), stage(threads=0):
-        cells = grid.models(params())
-        if len(sys.argv) > 1:
-            make(model_of(sys.argv[1:], list(cells)))
+        if given.model:
+            make(given.model)
         else:
-            runs = {name: run_of(cell) for name, cell in cells.items()}
+            runs = {name: run_of(cell) for name, cell in grid.models(params()).items()}
             pool.for_each("pipelines.train_cell", [name for name, run in runs.items() if not store.finished(run)])
             store.publish(MODELS, runs)

@@ -115,8 +115,6 @@ def test_a_right_configuration_is_read_and_frozen(kind: type[Frozen]) -> None:
         (TokenizerConfig, {"train_bytes": 99}, "expected train_bytes of at least 2 (d_vocab − 257) = 100, got 99"),
         (ExtractConfig, {"windows": 102}, "expected exactness_windows <= windows <= held_out_windows"),
         (ExtractConfig, {"top_k": [4]}, "it.top_k: expected a whole number, got [4] (entries kept per table)"),
-        (TrackingConfig, {"project": "a/b"}, "it.project: expected at most 128 characters and none of"),
-        (TrackingConfig, {"entity": "a/b"}, "it.entity: expected at most 128 characters and none of"),
         (TrackingConfig, {"project": ""}, "it.project: expected a text that is not empty, got ''"),
         (SweepConfig, {"n_heads": 4}, "it.n_heads: expected a list in brackets, got 4"),
         (SweepConfig, {"seeds": []}, "it.seeds: expected a list of 1 or more, got []"),
@@ -126,8 +124,8 @@ def test_a_right_configuration_is_read_and_frozen(kind: type[Frozen]) -> None:
         (SweepConfig, {"by_layers": {2: {"model": {"n_heads": 1}}}}, "it.by_layers.2: model.n_heads: the name of a"),
         (SweepConfig, {"overrides.L2H4S0.seed": {"a": 7}}, "it.overrides.L2H4S0: expected changes of model and train"),
         (SweepConfig, {"controls.mine": 3}, "it.controls.mine: expected settings by name, got 3"),
-        (SweepConfig, {"controls": {"../x": {}}}, "it.controls.../x: the name of a control is that of its folders"),
-        (SweepConfig, {"controls.l2h2s7": {}}, "and no name of a model of a grid, got 'l2h2s7'"),
+        (SweepConfig, {"controls": {"../x": {}}}, "it.controls.../x: expected at most 64 letters, digits and _"),
+        (SweepConfig, {"controls.l2h2s7": {}}, "and no name of a grid's model, got 'l2h2s7'"),
         (SweepConfig, {"controls.a.train.tokns": 5}, "it.controls.a: train.tokns: no such setting; did you mean tok"),
         (CalibrateConfig, {"seeds": [0]}, "it.seeds: expected a list of 2 or more, got [0]"),
         (CalibrateConfig, {"seeds": [0, 2]}, "expected seeds that are not in tuning_seeds, got 2"),
@@ -147,18 +145,6 @@ def test_a_setting_that_cannot_be_is_named(kind: type[Frozen], change: dict[str,
 def test_every_complaint_comes_at_once() -> None:
     places = [line.split(":")[0] for line in complaints(ModelConfig, {"n_haeds": 4, "d_model": "???", "n_ctx": 3})]
     assert sorted(places) == ["it.d_model", "it.n_ctx", "it.n_haeds"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "key", "inside"),
-    [(kind, key, [limit for limit in (bound.get("ge"), bound.get("le")) if limit is not None])
-     for kind in (ModelConfig, TrainConfig, ExtractConfig)
-     for key, field in kind.model_fields.items()
-     if (bound := {name: getattr(m, name) for m in field.metadata for name in ("ge", "le") if hasattr(m, name)})],
-)  # fmt: skip
-def test_both_ends_of_a_bound_are_allowed(kind: type[Frozen], key: str, inside: list[float]) -> None:
-    for value in inside:
-        assert not [said for said in complaints(kind, {key: value}) if said.startswith(f"it.{key}:")]
 
 
 def test_every_number_of_the_configuration_has_bounds() -> None:
@@ -200,7 +186,7 @@ def test_a_corpus_is_of_the_kind_its_source_names() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"source": "pythn"}, "corpus.source: expected one of .* got 'pythn'; did you mean python"),
+        ({"source": "pythn"}, "corpus.source: pythn: no such source; did you mean python"),
         ({"paths": ["a"]}, "corpus.paths: no such setting"),
         ({"distributions": ["a", "a"]}, "corpus.distributions: expected different distributions"),
         ({"distributions": ["../../etc"]}, "corpus.distributions: expected names of installed packages, such as torch"),

@@ -1,7 +1,6 @@
 """Hydra launcher `ray`: one Ray task per model of a sweep, on this machine or on a running cluster.
 
-Hydra requires a plugin to be in the namespace package ``hydra_plugins``, and every worker must be able to import it, so
-it is installed together with pathsum. Ray is imported only when a sweep starts.
+Hydra requires a plugin to be in the namespace package ``hydra_plugins``, and every worker must be able to import it.
 """
 
 from __future__ import annotations
@@ -23,16 +22,11 @@ _log = logging.getLogger(__name__)
 
 
 class RayLauncher(Launcher):
-    """Run each job of a sweep as a Ray task.
+    """Run each job of a sweep as a Ray task, which reserves ``num_cpus``, ``num_gpus`` and ``resources`` on its node.
 
-    If a worker or its node is lost, Ray runs the task again, up to ``max_retries`` times, and training resumes from its
-    last state. If a job raises an exception, it is not run again, and the other jobs are still run.
-
-    Args:
-        address: ``local`` starts Ray on this machine and stops it after the sweep; ``host:port`` joins the cluster
-            with this head.
-        num_cpus, num_gpus, resources: What one task reserves on its node.
-        max_retries: How often a task is run again after its worker or node was lost.
+    The ``address`` "local" starts Ray on this machine for the sweep; ``host:port`` joins the cluster with this head. If
+    a worker or its node is lost, Ray runs the task again, up to ``max_retries`` times, and training resumes from its
+    last state. A job that raises an exception is not run again, and the other jobs are still run.
     """
 
     def __init__(self, address: str, num_cpus: float, num_gpus: float, resources: DictConfig, max_retries: int) -> None:

@@ -10,6 +10,7 @@ import datetime
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
@@ -29,14 +30,11 @@ PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this p
 
 def _day(value: Any) -> datetime.date:
     """Return ``value``, a date or a text of the form YYYY-MM-DD, as a date."""
-    try:  # fromisoformat reads 20261122 and 2026-W47 as well
-        written = isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value)
-        day = datetime.date.fromisoformat(value) if written else value
-    except ValueError:
-        day = None
-    if type(day) is not datetime.date or not PUBLISHED <= day <= datetime.date(2100, 1, 1):
-        raise ValueError(f"expected a date from {PUBLISHED} to 2100-01-01, as YYYY-MM-DD")
-    return day
+    with suppress(ValueError, TypeError):
+        day = value if isinstance(value, datetime.date) else datetime.datetime.strptime(value, "%Y-%m-%d").date()
+        if PUBLISHED <= day <= datetime.date(2100, 1, 1):
+            return day
+    raise ValueError(f"expected a date from {PUBLISHED} to 2100-01-01, as YYYY-MM-DD")
 
 
 def _printable(name: str) -> str:
@@ -117,8 +115,8 @@ class TokenizerConfig(Frozen):
     def _enough_text(self) -> TokenizerConfig:
         if self.train_bytes < (least := 2 * (self.d_vocab - 257)):
             raise ValueError(
-                "a pair is merged only if it occurs at least twice: expected train_bytes of at least "
-                f"2 (d_vocab − 257) = {least:,}, got {self.train_bytes:,}; raise train_bytes or lower d_vocab"
+                f"expected train_bytes of at least 2 (d_vocab − 257) = {least:,}, got {self.train_bytes:,}; a pair is "
+                "merged only if it occurs at least twice"
             )
         return self
 
@@ -149,10 +147,7 @@ class ModelConfig(Frozen):
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelConfig:
         if self.n_layers and not (self.n_heads and self.d_head):
-            raise ValueError(
-                f"layers need heads: expected n_heads and d_head of at least 1, got {self.n_heads} and {self.d_head}; "
-                "set both, or n_layers: 0"
-            )
+            raise ValueError(f"expected n_heads and d_head of at least 1, got {self.n_heads} and {self.d_head}")
         return self
 
 
@@ -186,10 +181,7 @@ class TrainConfig(Frozen):
     @model_validator(mode="after")
     def _weight_falls_in_training(self) -> TrainConfig:
         if self.repeat_weight > 1 and self.repeat_tokens > self.tokens:
-            raise ValueError(
-                "the weight of repeats falls to 1 within training: expected repeat_tokens of at most "
-                f"tokens = {self.tokens}, got {self.repeat_tokens}"
-            )
+            raise ValueError(f"expected repeat_tokens of at most tokens = {self.tokens}, got {self.repeat_tokens}")
         return self
 
 
@@ -210,13 +202,11 @@ def _require_whole_steps(train: TrainConfig, model: ModelConfig) -> None:
     """Raise ValueError if a step is larger than memory, or training is shorter than one. 0 tokens are allowed."""
     if (step := train.batch * model.n_ctx) > MOST_TOKENS_PER_STEP:
         raise ValueError(
-            f"a step is computed at once: expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} "
-            f"tokens, got {step:,}; lower train.batch"
+            f"expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} tokens, got {step:,}; lower one"
         )
     if 0 < train.tokens < step:
         raise ValueError(
-            f"training has whole steps: expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}, "
-            f"got {train.tokens:,}; raise train.tokens or lower train.batch"
+            f"expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}, got {train.tokens:,}"
         )
 
 
@@ -247,10 +237,8 @@ class SyntheticModelConfig(Frozen):
     @model_validator(mode="after")
     def _fits(self) -> SyntheticModelConfig:
         if self.corpus.words_per_document != self.model.n_ctx:
-            raise ValueError(
-                f"a document must fill a window: expected words_per_document = n_ctx = {self.model.n_ctx}, got "
-                f"{self.corpus.words_per_document}"
-            )
+            got = self.corpus.words_per_document
+            raise ValueError(f"expected words_per_document = n_ctx = {self.model.n_ctx}, got {got}")
         if self.model.n_layers == 1 and self.model.n_heads != 1:
             raise ValueError(f"a one-layer model needs one head, whose role is then known; got {self.model.n_heads}")
         for section, settings in UNREAD.items():
@@ -297,28 +285,19 @@ class ExtractConfig(Frozen):
     def _parts_of_windows(self) -> ExtractConfig:
         if not self.exactness_windows <= self.windows <= self.held_out_windows:
             raise ValueError(
-                "windows are a part of held_out_windows, and exactness_windows a part of windows: expected "
-                f"exactness_windows <= windows <= held_out_windows, got {self.exactness_windows}, {self.windows} and "
-                f"{self.held_out_windows}"
+                "expected exactness_windows <= windows <= held_out_windows, got "
+                f"{self.exactness_windows}, {self.windows} and {self.held_out_windows}"
             )
         return self
-
-
-def _in_an_address(name: str) -> str:
-    if len(name) > 128 or re.search(r"[/\\#?%:]", name):
-        raise ValueError(
-            r"expected at most 128 characters and none of / \ # ? % :, because this name is part of W&B's addresses"
-        )
-    return name
 
 
 class TrackingConfig(Frozen):
     """The settings of logging to Weights & Biases (W&B)."""
 
     mode: Literal["offline", "online", "disabled", "off"]  # off: W&B is not used; the others are modes of W&B
-    project: Annotated[Label, AfterValidator(_in_an_address)]
+    project: Label
     group: Text
-    entity: Annotated[Text, AfterValidator(_in_an_address)]  # "" = the account's default
+    entity: Text  # "" = the account's default
     corpus: Text = ""  # these two are part of each run's name, tags and config
     profile: Text = ""
 
@@ -345,10 +324,7 @@ def _settings(changes: Changes, info: Any) -> Changes:
 
 def _folder(name: str) -> str:
     if not MODEL_NAME.fullmatch(name) or GRID_NAME.fullmatch(name.upper()):
-        raise ValueError(
-            "the name of a control is that of its folders: expected at most 64 letters, digits and _, the first a "
-            "letter, and no name of a model of a grid"
-        )
+        raise ValueError("expected at most 64 letters, digits and _, the first a letter, and no name of a grid's model")
     return name
 
 
@@ -358,18 +334,17 @@ def _without_null(controls: Any) -> Any:
 
 
 Change = Annotated[Changes, AfterValidator(_settings)]
-Axis = Annotated[tuple[Annotated[Whole, Field(ge=1, le=4096)], ...], AfterValidator(_distinct)]
+N = TypeVar("N")
+Axis = Annotated[tuple[N, ...], AfterValidator(_distinct)]
+Width = Annotated[Whole, Field(ge=1, le=4096)]
 
 
 class SweepConfig(Frozen):
-    """The models to train: the axes of the grid, the settings that differ by number of layers or for single models, and
-    the controls."""
+    """The models to train: the axes of the grid, the settings that differ from model to model, and the controls."""
 
-    n_layers: Annotated[tuple[Annotated[Whole, Field(ge=0, le=64)], ...], AfterValidator(_distinct)] = Field(
-        min_length=1
-    )
-    n_heads: Axis = Field(min_length=1)
-    d_head: Axis  # further head widths; n_heads then keeps n_heads · d_head at its value for n_heads[0]
+    n_layers: Annotated[Axis[Annotated[Whole, Field(ge=0, le=64)]], Field(min_length=1)]
+    n_heads: Annotated[Axis[Width], Field(min_length=1)]
+    d_head: Axis[Width]  # further head widths; n_heads then keeps n_heads · d_head at its value for n_heads[0]
     seeds: Seeds = Field(min_length=1)
     by_layers: dict[int, Change]  # by number of layers: changes to all models, and controls, with that number
     overrides: dict[str, Change]  # by name of a model of the grid: changes to it

@@ -9,11 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-
-from pathsum.config import ModelConfig
-from pathsum.model.transformer import Transformer
-from pathsum.training import step
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,15 +40,3 @@ def test_freed_memory_is_used_again() -> None:
     if as_it_comes < 1000:
         pytest.skip("here nothing is returned: huge pages, or torch has an allocator of its own")
     assert 10 * kept < as_it_comes
-
-
-def test_a_step_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(step, "keep_freed", asked.append)
-    shape = ModelConfig(
-        n_layers=0, n_heads=0, d_head=0, d_model=8, embedding_std=1.0, n_ctx=8, positions="relative", norm="rms",
-        smeared_keys=False,
-    )  # fmt: skip
-    model = Transformer(shape, 16, torch.Generator().manual_seed(0))
-    step.update(model, [], torch.zeros(2, 9, dtype=torch.long), autocast=False)
-    assert asked == [2**30]

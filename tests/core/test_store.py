@@ -103,5 +103,5 @@ def test_a_lock_goes_with_its_process_and_names_who_holds_it(tmp_path: Path) -> 
         wait = f"with locked(Path({str(tmp_path)!r})): pass"
         with subprocess.Popen([sys.executable, "-c", code + wait], stderr=subprocess.PIPE, text=True) as child:
             assert child.stderr is not None
-            assert f"waiting for process {os.getpid()}, which makes the same" in child.stderr.readline()
+            assert f"waiting for process {os.getpid()}, which makes {tmp_path.name}" in child.stderr.readline()
             child.kill()

@@ -12,7 +12,7 @@ from pathsum.training.optimizer import optimizers
 from pathsum.training.step import update
 from tests.training.small import D_VOCAB, MODEL, TRAIN, windows
 
-NAMES = ", ".join(SCHEMES)
+NAMES = ", ".join(sorted(SCHEMES))
 
 
 class LongRotary(Rotary):
@@ -45,14 +45,11 @@ def test_a_wave_of_another_base_is_slower() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"positions": "rotry"},
-            f"positions: expected one of {NAMES}, got 'rotry'; did you mean rotary?",
-        ),
-        ({"positions": "learned"}, f"positions: expected one of {NAMES}, got 'learned'"),
+        ({"positions": "rotry"}, "positions: rotry: no such scheme; did you mean rotary?"),
+        ({"positions": "learned"}, f"positions: learned: no such scheme; known: {NAMES}"),
         ({"positions": "rotary"}, "d_head: rotary positions need an even d_head, got 5"),
-        ({"positions": "none", "clamp": "previous_token"}, "clamp: .* expected layers and relative positions"),
-        ({"n_layers": 0, "clamp": "previous_token"}, "clamp: .* expected layers and relative positions"),
+        ({"positions": "none", "clamp": "previous_token"}, "clamp: expected layers and relative positions, got"),
+        ({"n_layers": 0, "clamp": "previous_token"}, "clamp: expected layers and relative positions, got"),
     ],
 )
 def test_what_no_scheme_can_be_built_with_is_refused(changes: dict[str, object], message: str) -> None:

@@ -19,7 +19,6 @@ from pathsum.model.transformer import Transformer
 from pathsum.text.tokenizer import tokenizer_hash, train_tokenizer
 from pipelines.extract_imported import arguments, extract
 from pipelines.paths import ROOT
-from tests.commands import command
 from tests.imported.models import POSITIONS, written
 from tests.training.small import MODEL
 
@@ -112,22 +111,3 @@ def test_a_folder_with_other_files_is_left_alone(folder: Path) -> None:
         ):
             run(out=out)
     assert {p: p.read_bytes() for p in folder.rglob("*.*") if p.is_file()} == before
-
-
-def test_folders_named_with_brackets_are_found(folder: Path) -> None:
-    here = folder / "mine [1]"
-    here.mkdir()
-    for name in ("mine.safetensors", "config.json", "tokenizer.json", "text.txt"):
-        (folder / name).rename(here / name)
-    tokenizer, text, out = (f"mine [1]/{name}" for name in ("tokenizer.json", "*.txt", "new/tables"))
-    run(weights="mine [1]/mine.safetensors", tokenizer=tokenizer, text=text, out=out)
-    assert (here / "new" / "tables" / "heads.csv").is_file()
-
-
-def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
-    done = command(folder, "pipelines.extract_imported", "--weights=model.pth")
-    assert done.returncode == 1
-    assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
-    assert "Traceback" not in done.stderr
-    named = [f"--{name}=$(call quoted,{name.upper()})" for name in ("weights", "tokenizer", "text")]
-    assert all(option in (ROOT / "Makefile").read_text() for option in named)

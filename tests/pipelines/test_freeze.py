@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 from pathlib import Path
@@ -14,12 +13,10 @@ from pathsum.claims import registry
 from pathsum.claims.preregistration import require_as_frozen
 from pathsum.claims.registry import stated
 from pipelines.compose import compose
-from pipelines.freeze import day, freeze
+from pipelines.freeze import freeze
 from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, ROOT
 from tests.pipelines.configured import check, copy
-
-DAY = datetime.date(2025, 3, 7)
 
 
 @pytest.fixture
@@ -32,9 +29,9 @@ def draft(tmp_path: Path) -> Path:
 
 
 def test_freezing_writes_the_codes_claims_and_keeps_the_protocol(draft: Path) -> None:
-    freeze(draft, DAY, again=False)
+    freeze(draft, "2025-03-07", again=False)
     found = read_preregistration(draft)
-    assert found.frozen == DAY
+    assert found.frozen == datetime.date(2025, 3, 7)
     assert found.protocol.tuning_seeds == (100, 101)
     assert found.protocol.statements == {"Tuned on": "Seeds 100 and 101."}
     assert list(found.claims) == [c.id for c in registry.claims().values()]
@@ -42,18 +39,18 @@ def test_freezing_writes_the_codes_claims_and_keeps_the_protocol(draft: Path) ->
 
 
 def test_a_frozen_file_is_frozen_again_only_when_asked(draft: Path) -> None:
-    freeze(draft, DAY, again=False)
+    freeze(draft, "2025-03-07", again=False)
     written = draft.read_bytes()
     with pytest.raises(ValueError, match=r"was frozen on 2025-03-07. List what has changed since under `changes`"):
-        freeze(draft, DAY + datetime.timedelta(1), again=False)
+        freeze(draft, "2025-03-08", again=False)
     assert draft.read_bytes() == written
-    freeze(draft, DAY + datetime.timedelta(1), again=True)
+    freeze(draft, "2025-03-08", again=True)
     assert read_preregistration(draft).frozen == datetime.date(2025, 3, 8)
 
 
 def test_nothing_is_frozen_without_a_protocol(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected protocol.tuning_seeds and protocol.statements, got none"):
-        freeze(tmp_path / "claims.yaml", DAY, again=False)
+        freeze(tmp_path / "claims.yaml", "2025-03-07", again=False)
     assert not (tmp_path / "claims.yaml").exists()
 
 
@@ -92,8 +89,9 @@ def test_the_check_passes_without_the_file(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "data" / "preregistration.json").read_text())["frozen"] is None
 
 
-@pytest.mark.parametrize("text", ["2020-01-01", "2025-02-30", "today"])
-def test_a_date_that_is_none_is_refused_in_a_line(text: str) -> None:
-    assert day("2025-03-07") == DAY
-    with pytest.raises(argparse.ArgumentTypeError, match="^expected a date from 2021-12-22 to 2100-01-01, as YYYY-MM"):
-        day(text)
+@pytest.mark.parametrize("date", ["2020-01-01", "2025-02-30", "today"])
+def test_a_date_that_is_none_is_refused_and_nothing_is_written(draft: Path, date: str) -> None:
+    before = draft.read_bytes()
+    with pytest.raises(ValueError, match="--date.frozen: expected a date from 2021-12-22 to 2100-01-01, as YYYY-MM"):
+        freeze(draft, date, again=False)
+    assert draft.read_bytes() == before

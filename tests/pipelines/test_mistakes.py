@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 
 from pathsum.core.storage import parse_json, read_json, read_lines, read_records
 from pathsum.records.evaluation import Device
+from pathsum.training.loop import TrainingDiverged
 from pipelines import paths
-from pipelines.paths import ROOT, model_of, params, section
+from pipelines.paths import ROOT, params, section
 from pipelines.train_cell import set_threads
 from tests.commands import command
 
@@ -24,17 +28,18 @@ HAS = (ROOT / "params.yaml").read_text()
 @pytest.mark.parametrize(
     ("module", "arguments", "said"),
     [
-        ("train_cell", ["L2H4S9"], "got L2H4S9; did you mean L2H4S"),
-        ("train_cell", ["a\x1b[31m\x07"], "got a\\x1b[31m\\x07; it has L2H2S7, "),
-        ("train_cell", ["L0S5", "L2H4S5"], "expected the name of one model of params.yaml, got L0S5 L2H4S5"),
+        ("train_cell", ["L2H4S9"], "L2H4S9: no such model in params.yaml; did you mean L2H4S"),
+        ("train_cell", ["a\x1b[31m\x07"], "a\\x1b[31m\\x07: no such model in params.yaml; known: L0S5, "),
         ("train_cell", [], "expected the file data/tokens/train.json, found none; `make repro` writes"),
         ("extract", ["x"], "expected no arguments, got x; its settings are in conf/"),
         ("verify", [], "expected the file data/preregistration.json, found none; `make repro` writes"),
         ("report", [], "data/statistics: manifest.json is missing; delete this folder"),
         ("repro", [], "expected dvc.yaml in"),
         ("compose", [], "found none; run this in the root of the repository"),
-        ("scratch", [], "expected one folder to copy the project to"),
-        ("compare", [], "expected reports/metrics.json in this folder, got none"),
+        ("compare", ["main"], "expected reports/metrics.json in this folder, got none"),
+        ("scratch", ["."], "expected a new or empty folder or an earlier copy, got other files"),
+        ("scratch", ["params.yaml"], "params.yaml: File exists"),
+        ("scratch", ["params.yaml/copy"], "params.yaml/copy: Not a directory"),
     ],
 )
 def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments: list[str], said: str) -> None:
@@ -47,74 +52,35 @@ def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments:
     assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]  # nothing was written
 
 
-def test_a_section_that_is_absent_is_named(tmp_path: Path) -> None:
-    (tmp_path / "params.yaml").write_text("sweep: {}")
-    done = command(tmp_path, "pipelines.tokenize")
-    assert done.stderr == "\nerror: params.yaml: expected the key corpus, got none; run `make params` to write it\n"
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"", "params.yaml: expected the sections that `make params` writes, got no section; run it again"),
         (b"- a", "params.yaml: expected the sections"),
-        (b"cells: [1", "params.yaml: expected YAML, got something else"),
-        (b"cells: [1", r"correct the file, or run `make params` to write it again"),
+        (b"sweep: {}", "params.yaml: expected the key cells, got none; run `make params`"),
+        (b"cells: [1", r"params.yaml: expected YAML, got something else .*; run `make params` again"),
         (b"\xff\xfe", "params.yaml: expected YAML, got something else"),
-        (b"cells: &a [*a]", "params.yaml: expected values, got one that contains itself; run `make params` again"),
     ],
 )
 def test_a_params_file_that_is_none_is_named(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "params.yaml").write_bytes(content)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=f"(?s){said}"):
         section(params(tmp_path), "cells", "L2H4S5")
 
 
-@pytest.mark.parametrize("arguments", [["."], [""], ["../project"]])
-def test_a_copy_replaces_no_folder_with_other_files(tmp_path: Path, arguments: list[str]) -> None:
-    (tmp_path / "project" / "src").mkdir(parents=True)
-    (tmp_path / "project" / "src" / "mine.py").write_text("unsaved work")
-    done = command(tmp_path / "project", "pipelines.scratch", *arguments)
-    assert done.returncode == 1
-    assert "expected " in done.stderr
-    assert (tmp_path / "project" / "src" / "mine.py").read_text() == "unsaved work"
-
-
-def test_a_copy_is_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    done = command(tmp_path, "pipelines.scratch", "file")
-    assert (done.returncode, done.stderr) == (1, "\nerror: file: expected a folder, got a file; give another folder\n")
-
-
-def test_a_copy_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    (tmp_path / "file").touch()
-    (tmp_path / "loop").symlink_to("loop")
-    for folder, why in (("file/copy", "Not a directory"), ("loop", "File exists"), ("loop/copy", "Too many levels of")):
-        done = command(tmp_path, "pipelines.scratch", folder)
-        assert f"\nerror: {folder}: expected a folder that can be made ({why}" in done.stderr
-        assert (done.returncode, len(done.stderr.splitlines())) == (1, 2)
-
-
-def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
+def test_an_earlier_copy_is_replaced_and_no_other_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "project").mkdir()
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)
     (tmp_path / "project" / "a.txt").write_text("a")
     Path(os.fsdecode(os.fsencode(tmp_path / "project") + b"/\xff.txt")).write_text("a name that is no UTF-8")
-    for _ in range(2):
-        assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
-    assert (tmp_path / "copy" / "a.txt").read_text() == "a"
-    (tmp_path / "copy" / ".git" / "pathsum-copy").unlink()
-    assert "expected a new or empty folder" in command(tmp_path / "project", "pipelines.scratch", "../copy").stderr
-
-
-def test_a_copy_in_a_hook_of_git_is_a_repository_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)
-    (tmp_path / "project" / "a.txt").write_text("a")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "project" / ".git"))  # as git does for hooks
+    assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
+    monkeypatch.undo()
     assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
     assert (tmp_path / "copy" / "a.txt").read_text() == "a"
     assert (tmp_path / "copy" / ".git" / "HEAD").exists()
+    (tmp_path / "copy" / ".git" / "pathsum-copy").unlink()
+    assert "expected a new or empty folder" in command(tmp_path / "project", "pipelines.scratch", "../copy").stderr
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +91,23 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         assert paths.message(caught.value).startswith(said)
 
 
-def test_the_extra_of_a_missing_package_is_named() -> None:
-    said = paths.message(ModuleNotFoundError("No module named 'ray'", name="ray"))
-    assert said == "expected the package ray, found none; run `pip install 'pathsum[ray]'`"
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModuleNotFoundError("No module", name="ray"), "expected the package ray, found none; run `pip install 'paths"),
+        (OSError(errno.ENOSPC, "full"), "the disk of .* is full; make room and run the same command again to go on"),
+        (BrokenProcessPool(), "a process was ended, as the system does when memory is short; run the same command aga"),
+        (MemoryError("9 GB"), "expected more memory .9 GB.; lower train.batch"),
+        (TrainingDiverged("cell: the loss is nan"), "cell: the loss is nan"),
+    ],
+)
+def test_what_stops_a_stage_is_told_with_what_helps(
+    capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    with pytest.raises(SystemExit) as left, paths.stage(threads=0):
+        raise error
+    assert left.value.code == 1
+    assert re.match(f"\nerror: {said}", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("script", ["repro.py", "tokenize.py"])
@@ -172,26 +152,11 @@ def test_a_copy_of_the_project_runs_its_own_library(tmp_path: Path) -> None:
     assert told.stderr == "the copy was run\n"
 
 
-def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "reports").mkdir()
-    (tmp_path / "reports" / "metrics.json").write_text("{}")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # a folder above may be a repository
-    told = command(tmp_path, "pipelines.compare", "main").stderr
-    assert "because git finds no repository here; no such file. Git says: fatal: not a git repository" in told
-    monkeypatch.setenv("PATH", "")
-    for name, said in (("compare", "BASE: a revision needs git"), ("scratch", "expected git, which lists")):
-        assert said in command(tmp_path, f"pipelines.{name}", "main").stderr
-
-
-@pytest.mark.parametrize("given", ["two", "0", "1.5", "100000"])
+@pytest.mark.parametrize("given", ["two", "0", "100000"])
 def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("PATHSUM_THREADS", given)
     with pytest.raises(ValueError, match=f"PATHSUM_THREADS: expected a number of threads from 1 to 256, got '{given}'"):
         set_threads()
-
-
-def test_a_model_is_found_by_its_name() -> None:
-    assert model_of(["L2H4S5"], ["L0S5", "L2H4S5"]) == "L2H4S5"
 
 
 RIGHT = {"name": "x", "processes": 1, "peak_flops": None}
@@ -202,7 +167,7 @@ def device(tmp_path: Path, text: str) -> Device:
     return read_json(tmp_path / "device.json", Device)
 
 
-@pytest.mark.parametrize("text", ["", "[" * 100_000, "[1]", '"a"', "{", '{"a": NaN}', "\0", "null"])
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "[1]", "{", '{"a": NaN}'])
 def test_a_record_that_is_no_json_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"device.json: expected "):
         device(tmp_path, text)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +15,9 @@ import pytest
 import torch
 
 from pathsum.core.storage import json_lines
-from pipelines import grid, pool, repro, sweeps
-from pipelines.paths import ROOT, params, stage
-from pipelines.progress import HEADING, row_of
-from pipelines.train_cell import Told
+from pipelines import grid, pool, progress, repro
+from pipelines.paths import ROOT, params
+from pipelines.progress import HEADING, Told, row_of
 from tests.commands import command
 from tests.training.tracking.found import FOUND
 
@@ -63,9 +60,9 @@ def test_the_table_of_a_sweep_has_what_differs_and_names_the_model_with_the_lowe
         (run / "log.jsonl").write_bytes(
             json_lines([replace(evaluation, prefix_matching=[[0.0]], tokens_seen=0), evaluation])
         )
-        sweeps.note(tmp_path / "jobs" / str(number), number, ["seed=3", f"train.tokens={tokens:.0f}"], run)
-    sweeps.note(tmp_path / "jobs" / "2", 2, ["seed=3", "train.tokens=0"])
-    heading, *lines, _, command = sweeps.told(tmp_path / "jobs", {"paths": ["my texts/*.txt"]}).splitlines()
+        progress.note(tmp_path / "jobs" / str(number), number, ["seed=3", f"train.tokens={tokens:.0f}"], run)
+    progress.note(tmp_path / "jobs" / "2", 2, ["seed=3", "train.tokens=0"])
+    heading, *lines, _, command = progress.told(tmp_path / "jobs", {"paths": ["my texts/*.txt"]}).splitlines()
     assert heading.split("  ")[0] == "overrides"
     assert [line.split() for line in lines] == [
         ["train.tokens=500000", "3.0", "M", "2.500", "0.60", "1.5", "M"],
@@ -177,33 +174,6 @@ def test_an_interrupt_while_dvc_runs_waits_for_its_end(tmp_path: Path, monkeypat
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_command_without_arguments_ignores_none(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["verify", "--force"])
-    with stage(threads=0):
-        pass
-    with pytest.raises(SystemExit) as left, stage(threads=0, arguments=False):
-        pytest.fail("the command ran")
-    assert left.value.code == 1
-    assert "expected no arguments, got --force" in capsys.readouterr().err
-
-
-def test_a_full_disk_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left, stage(threads=0):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert left.value.code == 1
-    assert f"error: the disk of {Path.cwd()} is full; make room and run the same command" in capsys.readouterr().err
-
-
-def test_a_process_that_the_system_ended_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left, stage(threads=0):
-        raise BrokenProcessPool
-    assert left.value.code == 1
-    said = "a process of this stage was ended, as the system does when memory is short; run the same command again"
-    assert capsys.readouterr().err == f"\nerror: {said}\n"
-
-
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
     """Importing torch would take longer than the answer."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
@@ -215,8 +185,8 @@ def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
 def test_a_second_command_says_for_whom_it_waits_and_then_goes_on(tmp_path: Path) -> None:
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     hold = (
-        "import sys\nfrom pathlib import Path\nfrom pathsum.core.locks import held\nfrom pipelines import repro\n"
-        "with held(repro.LOCK, repro.waiting):\n    print('held', flush=True)\n    sys.stdin.read()"
+        "import sys\nfrom pathsum.core.store import held\nfrom pipelines import repro\n"
+        "with held(repro.LOCK, repro.WORK):\n    print('held', flush=True)\n    sys.stdin.read()"
     )
 
     def start() -> subprocess.Popen[str]:

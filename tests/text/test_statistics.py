@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,11 @@ from scipy import sparse
 
 from pathsum.config import ExtractConfig, SyntheticCorpus, TokenizerConfig
 from pathsum.records.corpus import CorpusSummary, NGramRow
-from pathsum.text import counting, smoothing, statistics
+from pathsum.text import counting, statistics
 from pathsum.text import frequent as ngrams
-from pathsum.text.counting import entropy, pair_counts, repeated_share
+from pathsum.text.counting import pair_counts, repeated_share
 from pathsum.text.smoothing import CANDIDATES, DIRICHLET, DISCOUNT, KNESER_NEY, BigramTable, Smoothing, best_smoothing
-from pathsum.text.statistics import CorpusStatistics, corpus_statistics
+from pathsum.text.statistics import BigramRows, CorpusStatistics, corpus_statistics
 from pathsum.text.tokenizer import load_tokenizer, vocabulary
 from pathsum.text.tokenizing import tokenize_corpus
 from pathsum.text.windows import Windows
@@ -53,14 +54,6 @@ def test_smoothed_bigrams_equal_those_by_hand(how: Smoothing, expected: list[flo
     np.testing.assert_allclose(every.sum(axis=1), 1.0, rtol=1e-14)
 
 
-def test_the_smoothing_of_least_loss_by_hand_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothing, "CANDIDATES", (Smoothing(DIRICHLET, 2.0), Smoothing(DIRICHLET, 1e9)))
-    by_hand = -(math.log((3 + 8 / 9) / 6) + math.log((4 / 9) / 4) + 2 * math.log(4 / 9)) / 4
-    without_context = -(math.log(4 / 9) + math.log(2 / 9) + 2 * math.log(4 / 9)) / 4
-    best = best_smoothing(BigramTable.of(BIGRAM, UNIGRAM), HELD_OUT)
-    assert str(best) == ("Dirichlet, k = 2" if by_hand < without_context else "Dirichlet, k = 1e+09")
-
-
 def test_the_best_of_all_smoothings_is_taken() -> None:
     table = BigramTable.of(BIGRAM, UNIGRAM)
     losses = []
@@ -84,10 +77,6 @@ def test_pairs_are_counted_with_bos_first_in_each_window(monkeypatch: pytest.Mon
 def test_a_token_is_repeated_where_its_trigram_stood_before_in_the_window() -> None:
     tokens = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3, 4, 5, 6, 7, 8])  # windows of 7: 3 and 1 repeated in the first, none
     assert repeated_share(Windows(tokens, 7), 11) == 2 / 14
-
-
-def test_entropy_of_a_uniform_distribution_is_its_log() -> None:
-    assert entropy(np.array([5, 0, 5, 5])) == pytest.approx(math.log(3), rel=1e-14)
 
 
 def test_skip_trigrams_are_those_whose_source_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +138,8 @@ def test_large_vocabularies_give_the_same_through_sparse_tables(
     for name, one in (("dense", counts), ("sparse", sparse_counts)):
         one.save(tmp_path / name)
         again = CorpusStatistics.load(tmp_path / name)
-        np.testing.assert_array_equal(again.bigram_rows()[3:11].numpy(), counts.bigram_rows()[3:11].numpy())
+        found, given = (BigramRows(s.bigram_counts)[3:11].numpy() for s in (again, counts))
+        np.testing.assert_array_equal(found, given)
         np.testing.assert_array_equal(again.unigram_counts, counts.unigram_counts)
         assert again.smoothing == counts.smoothing
     bytes_before = (tmp_path / "dense").read_bytes()
@@ -157,56 +147,30 @@ def test_large_vocabularies_give_the_same_through_sparse_tables(
     assert (tmp_path / "dense").read_bytes() == bytes_before
 
 
-def _sparse(columns: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the arrays of a diagonal table of eight counts, with these columns."""
-    ones = np.ones(8, dtype=np.int64)
-    return {"unigram_counts": ones, "data": ones, "indices": columns, "indptr": np.arange(9)}
-
-
-def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Path) -> None:
-    said = "expected corpus statistics, got no file; run the statistics stage again"
-    with pytest.raises(FileNotFoundError, match=said):
-        CorpusStatistics.load(tmp_path / "counts.safetensors")
-    file = tmp_path / "counts.safetensors"
-    file.write_bytes(b"not a safetensors file")
-    with pytest.raises(ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"):
-        CorpusStatistics.load(file)
+def test_statistics_that_are_something_else_are_refused(tmp_path: Path) -> None:
+    file, ones = tmp_path / "counts.safetensors", np.ones(8, dtype=np.int64)
     counts = {"unigram_counts": np.full(8, 28), "dense": np.arange(8)[:, None].repeat(8, axis=1)}
+    outside = {"unigram_counts": ones, "data": ones, "indices": np.arange(1, 9), "indptr": np.arange(9)}  # no column 8
     smoothing = {"smoothing": '["Dirichlet", 0.5]'}
     whole = save(counts, metadata=smoothing)
     file.write_bytes(whole)
     assert CorpusStatistics.load(file).smoothing == Smoothing("Dirichlet", 0.5)
-    file.write_bytes(save(_sparse(np.arange(8)), metadata=smoothing))
-    assert CorpusStatistics.load(file).bigram_counts.nnz == 8
     for other in (
+        b"not a safetensors file",
         whole[: len(whole) // 2],
         save(counts),
-        save(counts, metadata={"smoothing": "add"}),
-        save(counts, metadata={"smoothing": "3"}),
         save({"unigram_counts": np.arange(8)}, metadata=smoothing),
-        save({"dense": counts["dense"]}, metadata=smoothing),
-        save(counts, metadata={"smoothing": '["add", 0.5]'}),
-        save(counts, metadata={"smoothing": '["Dirichlet", 0.3]'}),
         save(counts | {"dense": counts["dense"].T.copy()}, metadata=smoothing),  # [next, token]
-        save(counts | {"dense": counts["dense"][1:].copy()}, metadata=smoothing),
-        save(counts | {"dense": counts["dense"].astype(np.float64)}, metadata=smoothing),
-        save({"unigram_counts": np.full(8, 28.0), "dense": counts["dense"]}, metadata=smoothing),
-        save({k: v for k, v in _sparse(np.arange(8)).items() if k != "indices"}, metadata=smoothing),
-        save(_sparse(np.arange(1, 9)), metadata=smoothing),  # there is no column 8
+        save(outside, metadata=smoothing),
     ):
         file.write_bytes(other)
-        with pytest.raises(ValueError, match="expected corpus statistics, got something else"):
+        with pytest.raises(ValueError, match=r"expected corpus statistics, got something else .*; run the statistics"):
             CorpusStatistics.load(file)
 
 
 def test_tokens_of_another_tokenizer_are_refused(folder: Path, tmp_path: Path) -> None:
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     header = tmp_path / "verdict.json"
-    name = load_tokenizer(folder / "tokenizer.json")
-    assert name
     header.write_text(header.read_text().replace('"tokenizer_hash": "', '"tokenizer_hash": "other'))
-    with pytest.raises(
-        ValueError, match=r"verdict\.bin: expected tokens of the tokenizer in its folder, \w+, got those of other"
-    ):
+    with pytest.raises(ValueError, match=r"verdict\.bin: expected tokens of the tokenizer in its folder"):
         corpus_statistics(tmp_path, "p", 37, HOW)

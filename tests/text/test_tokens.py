@@ -13,13 +13,12 @@ import pytest
 from tokenizers import Tokenizer
 
 from pathsum.config import Corpus, TokenizerConfig
-from pathsum.text import tokens as tokens_module
 from pathsum.text.bos import BOS
 from pathsum.text.pieces import cut
 from pathsum.text.text_files import TextCorpus
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, train_tokenizer
 from pathsum.text.tokenizing import tokenize_corpus
-from pathsum.text.tokens import PARTS, header_path, pieces, read_tokens, write_tokens
+from pathsum.text.tokens import PARTS, header_path, read_tokens, write_tokens
 
 TEXTS = [f"The {i}th line, with {i * i} words.\n\n  And   more: {i % 7}!\t\n" for i in range(101)]
 CONFIG = TokenizerConfig(d_vocab=271, train_bytes=10_007)
@@ -39,61 +38,26 @@ def test_each_document_stands_after_a_bos(tokenizer: Tokenizer, tmp_path: Path) 
     assert not list(tmp_path.glob("*.draft"))
 
 
-def test_batches_and_pieces_change_nothing(
-    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    document = "".join(TEXTS)
-    whole = write_tokens(tmp_path / "a.bin", [document, *TEXTS], tokenizer, "t")
-    monkeypatch.setattr(tokens_module, "PIECE", 13)
-    monkeypatch.setattr(tokens_module, "BATCH", 17)
-    assert len(pieces(document)) > 101
-    assert "".join(pieces(document)) == document
-    assert write_tokens(tmp_path / "b.bin", [document, *TEXTS], tokenizer, "t") == whole
-
-
-def test_a_failing_source_leaves_the_old_file_alone(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    header = write_tokens(tmp_path / "a.bin", TEXTS, tokenizer, "t")
-
-    def failing() -> object:
-        yield TEXTS[0]
-        raise ConnectionError
-
-    with pytest.raises(ConnectionError):
-        write_tokens(tmp_path / "a.bin", failing(), tokenizer, "t")  # type: ignore[arg-type]
-    assert read_tokens(tmp_path / "a.bin").header == header
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.bin", "a.json"]
-
-
 def test_a_missing_or_changed_token_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     with pytest.raises(FileNotFoundError, match=r"a\.bin: expected a token file and its header, got no such file"):
         read_tokens(path)
-    count = write_tokens(path, TEXTS, tokenizer, "t").count
+    write_tokens(path, TEXTS, tokenizer, "t")
     good, header = path.read_bytes(), header_path(path).read_text()
-    path.write_bytes(good[:-3])
-    with pytest.raises(ValueError, match=rf"is truncated: expected {2 * count} bytes .*, got {2 * count - 3}; delete"):
-        read_tokens(path)
-    path.write_bytes(good + b"12")
-    with pytest.raises(ValueError, match="is longer than its header says"):
-        read_tokens(path)
-    path.write_bytes(good[:99] + bytes([good[99] ^ 1]) + good[100:])
-    with pytest.raises(
-        ValueError, match=r"expected the tokens whose hash is in a\.json, got others; delete data/tokens"
-    ):
-        read_tokens(path)
+    for wrong in (good[:-3], good + b"12", good[:99] + bytes([good[99] ^ 1]) + good[100:]):
+        path.write_bytes(wrong)
+        with pytest.raises(ValueError, match=r"a\.bin: expected the tokens that its header describes, got others; del"):
+            read_tokens(path)
     path.write_bytes(good)
     header_path(path).write_text(header.replace("<u2", "<f8"))
-    with pytest.raises(ValueError, match="expected dtype <u2 or <u4, got '<f8'"):
+    with pytest.raises(ValueError, match="got others"):
         read_tokens(path)
     header_path(path).unlink()
     with pytest.raises(FileNotFoundError, match=r"a\.json: expected"):
         read_tokens(path)
-
-
-def test_an_empty_token_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    write_tokens(tmp_path / "a.bin", [], tokenizer, "t")
-    with pytest.raises(ValueError, match="expected tokens, got an empty file"):
-        read_tokens(tmp_path / "a.bin")
+    write_tokens(path, [], tokenizer, "t")
+    with pytest.raises(ValueError, match="got others"):
+        read_tokens(path)
 
 
 def text_corpus(folder: Path, share: float) -> Corpus:
@@ -195,18 +159,6 @@ def test_the_draft_of_a_killed_process_is_removed_and_that_of_a_running_one_is_n
         (tmp_path / "out" / f"draft-{pid}-x" / "train.bin.draft").write_text("half")
     tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
     assert [p.name for p in (tmp_path / "out").glob("draft-*")] == [f"draft-{os.getppid()}-x"]
-
-
-def test_equal_documents_are_in_one_part(tmp_path: Path) -> None:
-    corpus = text_corpus(tmp_path / "in", 0.3)
-    (tmp_path / "in" / "again.txt").write_text("\0".join(TEXTS))
-    twice = corpus.model_copy(update={"max_documents": 10**6})
-    headers = tokenize_corpus(twice, CONFIG, 29, tmp_path / "out")
-    tokenizer = load_tokenizer(tmp_path / "out/tokenizer.json")
-    for part, header in headers.items():
-        tokens = read_tokens(tmp_path / f"out/{part}.bin").tokens
-        found = [tokenizer.decode(d[1:].tolist()) for d in np.split(tokens, np.flatnonzero(tokens == BOS)[1:])]
-        assert header.documents == 2 * len(set(found)) > 0
 
 
 @pytest.mark.parametrize(("share", "part"), [(1e-6, "tuning"), (0.999, "train")])

@@ -24,7 +24,7 @@ def test_a_window_is_bos_and_its_tokens_and_each_token_is_a_target_once() -> Non
 
 
 def test_a_window_longer_than_the_text_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"at least n_ctx \+ 1 = 14 tokens, got 13; lower model.n_ctx"):
+    with pytest.raises(ValueError, match=r"expected n_ctx \+ 1 = 14 tokens, got 13; lower it"):
         Windows(STREAM[:13], 13)
 
 
@@ -41,12 +41,6 @@ def test_the_order_is_a_function_of_seed_and_step_and_an_epoch_sees_each_window_
     assert all(epoch.sort().values.equal(torch.arange(17)) for epoch in epochs)
     assert not epochs[0].equal(epochs[1])
     assert not order(7, 0, 17, 17).equal(epochs[0])
-
-
-def test_a_batch_larger_than_an_epoch_goes_through_several() -> None:
-    assert order(5, 0, 23, 7).bincount().tolist() == [
-        3 + (i in set(order(5, 0, 23, 7)[21:].tolist())) for i in range(7)
-    ]
 
 
 def test_a_repeated_block_follows_itself_and_bos_is_only_first() -> None:
@@ -72,13 +66,8 @@ def test_given_probabilities_are_followed_and_bos_is_left_out() -> None:
 
 
 def test_impossible_repeats_are_errors() -> None:
-    generator = torch.Generator()
     with pytest.raises(ValueError, match=r"a repeated block needs n_ctx ≥ 3 .*, got 2; raise model.n_ctx"):
-        repeated_random(3, 2, 53, generator)
-    with pytest.raises(ValueError, match=r"a probability for each of 53 ids, got shape \(7,\)"):
-        repeated_random(3, 31, 53, generator, torch.ones(7))
-    with pytest.raises(ValueError, match=r"on ids other than BOS, got 0 positive"):
-        repeated_random(3, 31, 53, generator, torch.eye(53)[0])
+        repeated_random(3, 2, 53, torch.Generator())
 
 
 def test_shuffled_windows_keep_their_tokens_and_their_start() -> None:

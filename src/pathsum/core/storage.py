@@ -1,5 +1,4 @@
-"""Read and write records on disk: JSON with sorted keys, JSON lines and parquet. Identical records give identical
-bytes."""
+"""Read and write records: JSON with sorted keys, JSON lines and parquet. Identical records give identical bytes."""
 
 from __future__ import annotations
 
@@ -61,9 +60,7 @@ def parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{where}: expected JSON, got other text ({error}); correct the file, or make it again"
-        ) from error
+        raise ValueError(f"{where}: expected JSON, got other text ({error}); make it again") from error
 
 
 def json_lines(records: Iterable[Any]) -> bytes:

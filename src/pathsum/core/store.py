@@ -1,12 +1,10 @@
-"""The store: folders of results, each named by a fingerprint of all that determines its content.
-
-An entry has a manifest with its fingerprint, written last. It is used only while its files match the manifest, so a
-kill at any moment, a changed setting and a damaged file need no other care: what does not fit is made again.
-"""
+"""The store: folders of results, each named by a fingerprint of all that determines it, and used only while its files
+match its manifest, which is written last."""
 
 from __future__ import annotations
 
 import ast
+import fcntl
 import functools
 import hashlib
 import json
@@ -14,12 +12,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pathsum.core.locks import held
 from pathsum.core.manifest import LOCK, MANIFEST, damage, read_manifest
 
 SRC = Path(__file__).resolve().parents[2]
@@ -35,8 +32,8 @@ def fingerprint(*modules: str, **facts: Any) -> str:
 
 
 def closure(modules: Sequence[str]) -> dict[str, Path]:
-    """Return the files of ``modules`` and of those that they import, directly or not, by name. Only modules of this
-    package count, and none of STATED. A subpackage that is imported as a whole stands for all of its modules."""
+    """Return the files of ``modules`` and of those of this package that they import, directly or not, by name. A
+    subpackage that is imported as a whole stands for all of its modules."""
     found: dict[str, Path] = {}
     left = list(modules)
     while left:
@@ -74,14 +71,27 @@ def _statements(path: Path) -> bytes:
 
 
 @contextmanager
-def locked(entry: Path) -> Iterator[None]:
-    """Lock ``entry`` during the ``with`` block. If another process holds the lock, wait for it."""
-
-    def waiting(holder: str) -> None:
-        print(f"{entry.name}: waiting for process {holder}, which makes the same", file=sys.stderr)
-
-    with held(entry / LOCK, waiting):
+def held(path: Path, work: str) -> Iterator[None]:
+    """Hold a lock on the file ``path`` during the block. If another process holds it, say that it does ``work``, and
+    wait. The operating system releases a lock when the process that holds it ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read() or "unknown"
+            print(f"pathsum: waiting for process {holder}, which {work}", file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
         yield
+
+
+def locked(entry: Path) -> AbstractContextManager[None]:
+    """Lock ``entry`` during a ``with`` block. If another process holds the lock, wait for it."""
+    return held(entry / LOCK, f"makes {entry.name}")
 
 
 def finished(entry: Path) -> bool:

@@ -1,10 +1,5 @@
-"""One layer of attention heads (Elhage et al. 2021, "Attention Heads are Independent and Additive"; docs/framework.md
-§1.2).
-
-Each head adds ``Σ_k A[q, k] W_OV x_k`` at position q, where x_k is the normalized residual stream at position k.
-Positions affect the pattern ``A`` alone. Position schemes are subclasses (``pathsum.model.positions``), which define
-how positions change queries, keys and scores.
-"""
+"""One layer of attention heads (docs/framework.md §1.2). Each head adds ``Σ_k A[q, k] W_OV x_k`` at position q, where
+x_k is the normalized residual stream at position k. Positions affect the pattern ``A`` alone, by subclasses."""
 
 from __future__ import annotations
 
@@ -50,30 +45,24 @@ class Attention(nn.Module):
         """Raise ValueError if this position scheme does not support ``config``."""
         if config.clamp != "none":
             raise ValueError(
-                "clamp: a head is clamped by its position bias: expected layers and relative positions, got "
-                f"{config.n_layers} layers and {config.positions} positions"
+                f"clamp: expected layers and relative positions, got {config.n_layers} and {config.positions}"
             )
 
     def add_positions(self, config: ModelConfig) -> None:
         """Register the parameters and buffers of the position scheme."""
 
     def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
-        """Return the vectors that are added to what queries and keys read at each position.
-
-        n is 1 for sinusoidal positions and 0 for all other schemes.
-        """
+        """Return the vectors that are added to what queries and keys read: n is 1 for sinusoidal positions, else 0."""
         return self.W_Q.new_zeros(0, pos, self.W_Q.shape[-1])
 
     def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
-        """Return the bias that each head adds to its scores at distance query − key = 0 … pos − 1, in nats. It is 0
-        without relative positions."""
+        """Return the bias that each head adds to its scores at distance query − key = 0 … pos − 1, in nats."""
         return self.W_Q.new_zeros(len(self.W_Q), pos)
 
     def project(
         self, x: Float[Tensor, "batch pos d_model"], W_QKV: Float[Tensor, "rows d_model"]
     ) -> Float[Tensor, "batch pos rows"]:
-        """Multiply the normalized residual stream by the stacked matrices W_Q, W_K and W_V of all heads, after
-        ``position_vectors`` are added to what W_Q and W_K read."""
+        """Multiply the normalized residual stream, for W_Q and W_K with ``position_vectors``, by stacked matrices."""
         return F.linear(x, W_QKV)
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
@@ -92,8 +81,7 @@ class Attention(nn.Module):
     # ---- methods that all position schemes share ------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of the writes of all heads, by a fast path that does not return patterns. ``x`` is the
-        normalized residual stream."""
+        """Return the sum of the writes of all heads, by a fast path. ``x`` is the normalized residual stream."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)
@@ -102,8 +90,7 @@ class Attention(nn.Module):
     def heads(
         self, x: Float[Tensor, "batch pos d_model"]
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head pos d_model"]]:
-        """Return the pattern and the write of every head. ``x`` is the normalized residual stream. Stores
-        batch · heads · pos · (pos + d_model) numbers."""
+        """Return the pattern and the write of every head. Stores batch · heads · pos · (pos + d_model) numbers."""
         q, k, v = self.queries_keys_values(x)
         pattern = self.pattern(q, k)
         return pattern, pattern @ v @ self.W_O.mT
@@ -134,8 +121,7 @@ class Attention(nn.Module):
         return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
-        """Return what is added to the products of queries and keys, in nats: the bias by distance, and −∞ for future
-        keys."""
+        """Return what is added to the scores, in nats: the bias by distance, and −∞ for future keys."""
         at = torch.arange(pos, device=self.W_Q.device)
         distance = at[:, None] - at
         return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import difflib
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pathsum.config import ModelConfig
+from pathsum.config import ModelConfig, unknown
 from pathsum.model.attention import Attention
 from pathsum.model.fast.attention import biased_attention
 
@@ -88,14 +86,10 @@ SCHEMES: dict[str, type[Attention]] = {
 
 
 def scheme(config: ModelConfig) -> type[Attention]:
-    """Return the position scheme that ``config.positions`` names.
-
-    Raises ValueError if there is none, or if the scheme does not support the other settings.
-    """
+    """Return the position scheme that ``config.positions`` names. Raises ValueError if there is none, or if it does
+    not support the other settings."""
     if config.positions not in SCHEMES:
-        near = difflib.get_close_matches(config.positions, SCHEMES, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"positions: expected one of {', '.join(SCHEMES)}, got {config.positions!r}{hint}")
+        raise ValueError(f"positions: {unknown(config.positions, SCHEMES, 'scheme')}")
     SCHEMES[config.positions].check(config)
     return SCHEMES[config.positions]
 

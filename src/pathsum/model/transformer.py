@@ -57,22 +57,19 @@ class Transformer(nn.Module):
         return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits, in nats, by the fast path for training and evaluation. Raises ValueError if a
-        window is longer than n_ctx."""
+        """Return the next-token logits, in nats, by the fast path for training and evaluation."""
         return F.linear(self.read(tokens), self.W_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the final residual stream after the norm, which the unembedding reads. Raises ValueError if a window
-        is longer than n_ctx."""
+        """Return the final residual stream after the norm, which the unembedding reads."""
         x = self.embed(tokens)
         for layer in self.layers:
             x = x + layer(self._normalised(x))
         return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Return the logits, patterns, head outputs and norm scales of a run. The logits equal those of ``forward`` up
-        to rounding. Stores batch · heads · pos · (pos + d_model) numbers per layer. Raises ValueError if a window is
-        longer than n_ctx."""
+        """Return the logits (those of ``forward`` up to rounding), patterns, head outputs and norm scales of a run.
+        Stores batch · heads · pos · (pos + d_model) numbers per layer."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)
@@ -87,10 +84,7 @@ class Transformer(nn.Module):
     def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
         """Return the embeddings x_0 = W_E t. Raises ValueError if a window is longer than n_ctx."""
         if tokens.shape[1] > self.config.n_ctx:
-            raise ValueError(
-                f"expected windows of at most n_ctx = {self.config.n_ctx} tokens, got {tokens.shape[1]}; cut them, "
-                "or train with a longer context"
-            )
+            raise ValueError(f"expected windows of at most n_ctx = {self.config.n_ctx} tokens, got {tokens.shape[1]}")
         return F.embedding(tokens, self.W_E.mT)
 
     def weights(self) -> Weights:
@@ -110,8 +104,8 @@ class Transformer(nn.Module):
         return Weights(self.W_E.detach().clone(), read(self.W_U), layers)
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the normalized residual stream, which a layer reads, and the norm scale at each position. Without a
-        norm, the stream is returned unchanged, and the scale is 1."""
+        """Return the normalized residual stream, which a layer reads, and the norm scale at each position; 1 without a
+        norm."""
         if self.config.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         x = self.centred(x)

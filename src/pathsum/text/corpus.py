@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import importlib
@@ -13,7 +12,7 @@ from itertools import islice
 from typing import Any, get_args
 
 import pathsum.text
-from pathsum.config import ConfigError, Corpus, load
+from pathsum.config import ConfigError, Corpus, load, unknown
 from pathsum.text.tokens import Part
 
 
@@ -37,9 +36,7 @@ def load_corpus(values: Any) -> Corpus:
     """Return the configuration of the corpus, of the type that its ``source`` names."""
     source = values.get("source") if isinstance(values, Mapping) else None
     if not isinstance(source, str) or source not in sources():
-        near = difflib.get_close_matches(str(source), sources(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError([f"corpus.source: expected one of {', '.join(sources())}, got {source!r}{hint}"])
+        raise ConfigError([f"corpus.source: {unknown(str(source), sources(), 'source')}"])
     return load(sources()[source].settings, values, "corpus")
 
 

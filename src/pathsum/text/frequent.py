@@ -28,10 +28,8 @@ def ngram_rows(
     top_k: int,
 ) -> list[NGramRow]:
     """Return the most frequent unigrams and bigrams and the most informative skip-trigrams of ``windows``, at most
-    ``top_k`` of each, in this order.
-
-    ``unigram`` and ``bigram`` are the counts of targets and of pairs of successive tokens in these windows, and
-    ``vocabulary`` holds the printed tokens by id. See ``top_bigrams`` and ``skip_trigrams``."""
+    ``top_k`` of each. ``unigram`` and ``bigram`` are the counts of targets and of pairs of successive tokens in these
+    windows, and ``vocabulary`` holds the printed tokens by id."""
 
     def row(kind: str, ids: tuple[int, ...], count: int, log_prob: float) -> NGramRow:
         return NGramRow(kind, JOINER.join(vocabulary[i] for i in ids), " ".join(map(str, ids)), count, log_prob)
@@ -47,9 +45,7 @@ def ngram_rows(
 
 def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, int], int]]:
     """Return the ``top_k`` most frequent bigrams as ((dest, out), count); of equal counts, those with the lower ids.
-
-    Here ``out`` follows ``dest``. The list is shorter, or empty, if the text has fewer. Bigrams with the
-    beginning-of-sequence token (BOS) are left out, because a window may start anywhere in a text."""
+    Those with BOS are left out, because a window may start anywhere in a text."""
     pairs = bigram.tocoo()
     dest, out, count = pairs.coords[0].astype(int), pairs.coords[1].astype(int), pairs.data
     keep = (dest != BOS) & (out != BOS) & (count > 0)
@@ -65,10 +61,9 @@ def skip_trigrams(
 
     Each entry is ((source, dest, out), number of places, log P(out | dest, source before) in nats). A place is a
     position of dest → out with the source anywhere earlier in the window. The rank is by the log-likelihood that the
-    source adds, places · (log P(out | dest, source before) − log P(out | dest)). Skip-trigrams are left out if this is
-    not positive, if the source is BOS, or if they have fewer than MIN_COUNT places. Sources are counted only for the
-    PAIRS most frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over the text. Memory
-    grows as PAIRS · d_vocab + AREA."""
+    source adds, places · (log P(out | dest, source before) − log P(out | dest)), which must be positive. Sources are
+    counted only for the PAIRS most frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over
+    the text. Memory grows as PAIRS · d_vocab + AREA."""
     d_vocab = bigram.shape[0]
     pairs = np.array([pair for pair, _ in top_bigrams(bigram, PAIRS)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
@@ -104,8 +99,7 @@ def _add_sources(
     first: Bool[np.ndarray, "batch pos"],
     kind: Int64[np.ndarray, "batch pos"],
 ) -> None:
-    """Count places by kind: add to ``counts`` the distinct tokens before each place in its window, and to ``totals``
-    the number of places."""
+    """Add to ``counts`` the distinct tokens before each place in its window, and to ``totals`` the places, by kind."""
     window, query = np.nonzero(kind >= 0)
     of = kind[window, query]
     totals += np.bincount(of, minlength=len(totals))

@@ -38,7 +38,7 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
     except (ImportError, OSError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"corpus=hub: expected dataset {config.dataset!r}, subset {config.subset!r}, split {config.split!r}, got "
-            f"{error}; check names and network, run `pip install 'pathsum[hub]'`, or use corpus=text"
+            f"{error}; check names and network, or run `pip install 'pathsum[hub]'`"
         ) from error
     for row in rows:
         text = row.get(config.text_field, ...)

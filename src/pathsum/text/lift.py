@@ -1,6 +1,4 @@
-"""Measure the lift of skip-trigrams in a text: how informative an earlier token is about the next one
-(docs/framework.md §3.9).
-"""
+"""The lift of skip-trigrams: how informative an earlier token is about the next one (docs/framework.md §3.9)."""
 
 from __future__ import annotations
 
@@ -41,10 +39,8 @@ class Counts:
 
 @dataclass(frozen=True)
 class Text:
-    """The positions of each token in some windows, except the first and the last position of each window.
-
-    The first holds the beginning-of-sequence token (BOS), and the last has no next token. A window may contain the end
-    of a document. BOS begins the next document. The parts of a document in two windows count as two documents."""
+    """The positions of each token in some windows, except the first and the last position of each window. The parts of
+    a document in two windows count as two documents."""
 
     document: Int[Tensor, "n"]  # document number of each position; positions are sorted by token
     pos: Int[Tensor, "n"]  # position in the window − 1
@@ -72,10 +68,8 @@ class Text:
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count the places and hits of each of ``triples``, given as the ids (source, destination, out).
-
-    The time per triple is proportional to the number of positions of its destination. Memory holds one number per
-    document for each distinct source."""
+    """Count the places and hits of each of ``triples``, given as the ids (source, destination, out). Memory holds one
+    number per document for each distinct source."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

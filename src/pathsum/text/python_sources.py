@@ -35,10 +35,7 @@ class PythonCorpus(Corpus):
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution.
-
-    Raises ValueError if a distribution is not installed, or if a file differs from the RECORD of its wheel.
-    """
+    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution."""
     seen: set[bytes] = set()
     for file, who in [found for name in distributions for found in _recorded_sources(name)]:
         path = Path(str(file.locate()))

@@ -19,7 +19,7 @@ from pathsum.core.storage import write_whole
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.text.counting import entropy, pair_counts, repeated_share
 from pathsum.text.frequent import ngram_rows
-from pathsum.text.smoothing import CANDIDATES, BigramTable, Counts, Smoothing, add_one, best_smoothing
+from pathsum.text.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.text.tokens import PARTS, read_tokens
 from pathsum.text.windows import HeldOut, Windows
@@ -47,10 +47,6 @@ class CorpusStatistics:
     bigram_counts: Counts  # [token, next]; dense up to DENSE_VOCAB, else scipy.sparse.csr_array
     smoothing: Smoothing  # with the lowest loss on tuning documents
 
-    def bigram_rows(self) -> BigramRows:
-        """Return the bigram counts as a table that returns dense int64 tensors when rows are sliced."""
-        return BigramRows(self.bigram_counts)
-
     def losses(self, windows: Int64[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
         """Return the loss of the smoothed bigram model on every token of ``windows`` except the first, in nats: the
         baseline that sees only the current token. Each call sums over the whole table of counts."""
@@ -59,8 +55,7 @@ class CorpusStatistics:
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1))
 
     def save(self, path: Path) -> None:
-        """Write the statistics as a safetensors file, atomically. Equal statistics give equal bytes, with any version
-        of Python. Memory holds the table of counts twice meanwhile."""
+        """Write the statistics as a safetensors file, atomically. Equal statistics give equal bytes."""
         c = self.bigram_counts
         table = {name: getattr(c, name) for name in SPARSE} if sparse.issparse(c) else {"dense": c}
         arrays = {name: np.ascontiguousarray(array) for name, array in ({UNIGRAM: self.unigram_counts} | table).items()}
@@ -70,9 +65,7 @@ class CorpusStatistics:
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
         """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it holds
-        anything else: other arrays, counts that do not add up, or a smoothing that is not one of CANDIDATES."""
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the statistics stage again")
+        anything else."""
         try:
             with safe_open(path, framework="numpy") as file:
                 unigram = file.get_tensor(UNIGRAM)
@@ -81,19 +74,15 @@ class CorpusStatistics:
                 else:
                     bigram = sparse.csr_array(tuple(map(file.get_tensor, SPARSE)), (len(unigram),) * 2)
                 kind, constant = json.loads(file.metadata()["smoothing"])
-            if (smoothing := Smoothing(kind, constant)) not in CANDIDATES:
-                raise ValueError(f"{kind} smoothing with the constant {constant}")
             if sparse.issparse(bigram):
                 bigram.check_format()  # a sum with indices out of range would write outside the memory of the result
-            if {unigram.dtype, bigram.dtype} != {np.dtype(np.int64)} or bigram.shape != (len(unigram),) * 2:
-                raise ValueError("counts that are not whole numbers, or no square table")
             if not np.array_equal(np.asarray(bigram.sum(axis=0)).ravel(), unigram):
                 raise ValueError("bigram counts that do not add up to the unigram counts")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
             ) from error
-        return cls(unigram, bigram, smoothing)
+        return cls(unigram, bigram, Smoothing(kind, constant))
 
 
 def corpus_statistics(
@@ -102,18 +91,14 @@ def corpus_statistics(
     """Return the summary, the frequent n-grams and the statistics of the tokenized corpus ``name`` in ``folder``.
 
     Windows have ``n_ctx`` tokens. Losses are in nats per token, over the windows of verdict documents on which models
-    are judged. The smoothing is chosen on tuning documents. The n-grams are those of ``ngram_rows``: ``config.top_k``
-    unigrams, bigrams and skip-trigrams of the training text. Memory holds the table of counts, and a few million tokens
-    at a time. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its files do not belong
+    are judged. The smoothing is chosen on tuning documents. The n-grams are those of ``ngram_rows`` on the training
+    text. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its files do not belong
     together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:
         if file.header.tokenizer_hash != tokenizer_hash(tokenizer):
-            raise ValueError(
-                f"{file.path}: expected tokens of the tokenizer in its folder, {tokenizer_hash(tokenizer)[:12]}, got "
-                f"those of {file.header.tokenizer_hash[:12]}; run the tokenize stage again"
-            )
+            raise ValueError(f"{file.path}: expected tokens of the tokenizer in its folder; run dvc repro -f tokenize")
     d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
     held_out = HeldOut.of(verdict.tokens, n_ctx, config.windows_per_document, config.held_out_windows)
     counts = pair_counts(seen, d_vocab)

@@ -1,8 +1,5 @@
-"""The rules of synthetic text, one class each. ``SyntheticTruth`` defines them.
-
-Words are indices into ``SyntheticTruth.words``. For each of ``n`` documents, ``due`` returns the next word that a rule
-determines, or NONE. It is called once per position, because rules remember what has been asked for.
-"""
+"""The rules of synthetic text, which ``SyntheticTruth`` defines, one class each. For each of ``n`` documents, ``due``
+returns the next word that a rule determines, or NONE; it is called once per position, because rules remember."""
 
 from __future__ import annotations
 

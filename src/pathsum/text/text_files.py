@@ -31,9 +31,8 @@ def text_documents(paths: Sequence[str], separator: str, where: str = "corpus.pa
 
     A folder stands for every file below it, except hidden files and files in hidden or linked folders. Leading parts of
     a glob that exist are taken literally, also ``notes [2024]``. Files come in sorted order, each once. A file is one
-    document if ``separator`` is "", else the separator splits it, in which ``\0``, ``\n``, ``\r`` and ``\t`` may be
-    written as a backslash and a letter. Raises ValueError, about ``where``, before the first document if a path names
-    no file, if a file is empty or no UTF-8 text, or if the separator occurs in no file.
+    document if ``separator`` is "", else the separator splits it. Raises ValueError, about ``where``, before the first
+    document if a path names no file, if a file is empty or no UTF-8 text, or if the separator occurs in no file.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)

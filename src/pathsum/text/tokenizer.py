@@ -45,8 +45,7 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
     if tokenizer.get_vocab_size() < config.d_vocab:
         raise ValueError(
             f"tokenizer.d_vocab: expected text that supports {config.d_vocab} tokens, but {n_bytes} bytes of training "
-            f"text support only {tokenizer.get_vocab_size()}; set tokenizer.d_vocab={tokenizer.get_vocab_size()} or "
-            "less, or give more text"
+            f"text support only {tokenizer.get_vocab_size()}; lower it, or give more text"
         )
     plain = json.loads(tokenizer.to_str()) | {"added_tokens": []}  # no text is encoded as BOS
     return Tokenizer.from_str(json.dumps(plain))
@@ -61,10 +60,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     except Exception as error:  # the library raises bare Exception
         raise ValueError(f"{path}: expected a tokenizer, got something else ({error}); make it again") from error
     if tokenizer.id_to_token(BOS) != BOS_TEXT or tokenizer.get_added_tokens_decoder():
-        raise ValueError(
-            f"{path}: expected a tokenizer whose id {BOS} is {BOS_TEXT} and which adds no other special tokens, got id "
-            f"{BOS} = {tokenizer.id_to_token(BOS)!r}; make it again with the tokenize stage"
-        )
+        raise ValueError(f"{path}: expected a tokenizer whose id {BOS} is {BOS_TEXT}, got another; make it again")
     return tokenizer
 
 

@@ -49,11 +49,10 @@ class Parts:
 def tokenize_corpus(corpus: Corpus, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
     """Write the tokenizer and the token files of a corpus to ``folder``. Return the header of each token file.
 
-    The text is read once, into temporary files in ``folder``, so memory does not grow with it. If there are less than
-    ten different documents for tuning or for verdicts, all documents are cut into pieces, which take their place, and
-    ``pieces.json`` holds the number of documents. Synthetic documents are not cut. Raises ValueError if a part then has
-    too few documents, too few documents with a window, or no more than ``n_ctx`` tokens, and the errors of
-    ``documents`` and ``train_tokenizer``. Earlier results in ``folder`` are then unchanged.
+    The text is read once, into temporary files, so memory does not grow with it. If there are less than ten different
+    documents for tuning or for verdicts, all documents are cut into pieces, which take their place, and ``pieces.json``
+    holds the number of documents. Synthetic documents are not cut. Raises ValueError if a part then has too few
+    documents or windows. Earlier results in ``folder`` are then unchanged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _remove_drafts(folder)

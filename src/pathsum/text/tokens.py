@@ -50,34 +50,20 @@ class TokenFile:
 
 def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
     """Write the documents as tokens to ``path``, each after a BOS, and return the header, which holds
-    ``tokenizer_hash``.
-
-    Documents are streamed, so memory does not grow with the corpus. The token file appears only when it is complete,
-    and its header appears after it, so a killed run never leaves a partial file that looks complete. Without documents,
-    the file is empty, and ``read_tokens`` refuses it.
-    """
+    ``tokenizer_hash`` and is written last. Documents are streamed, so memory does not grow with the corpus."""
     dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
     corpus, written = hashlib.sha256(), hashlib.sha256()
     count = n_documents = text_bytes = 0
-    try:
-        with draft.open("wb") as f:
-            for batch in _batches(documents):
-                ids = _encoded([p for pieces in batch for p in pieces], tokenizer)
-                for pieces in batch:
-                    data = "".join(pieces).encode()
-                    corpus.update(hashlib.sha256(data).digest())
-                    text_bytes += len(data)
-                    n_documents += 1
-                    row = np.concatenate([np.array([BOS], dtype), *(np.array(next(ids), dtype) for _ in pieces)])
-                    count += len(row)
-                    written.update(row.tobytes())
-                    f.write(row.tobytes())
-        header_path(path).unlink(missing_ok=True)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with path.open("wb") as f:
+        for batch in _batches(documents):
+            encodings = tokenizer.encode_batch_fast([text for text, _ in batch], add_special_tokens=False)
+            for (text, digest), encoding in zip(batch, encodings, strict=True):
+                corpus.update(digest)
+                n_documents += bool(digest)
+                row = np.array([*([BOS] if digest else []), *encoding.ids], dtype).tobytes()
+                text_bytes, count = text_bytes + len(text.encode()), count + len(row) // dtype.itemsize
+                written.update(row)
+                f.write(row)
     header = TokenHeader(
         dtype=dtype.str,
         count=count,
@@ -93,30 +79,14 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Open a token file as a memory map. Reads the whole file once, for its hash.
-
-    Raises FileNotFoundError if the file or its header is missing, and ValueError if the header is invalid, if the two
-    do not match, or if there are no tokens.
-    """
+    """Open a token file as a memory map. Reads the whole file once, for its hash. Raises FileNotFoundError if the file
+    or its header is missing, and ValueError if they do not match or if there are no tokens."""
     for needed in (path, header_path(path)):
         if not needed.is_file():
             raise FileNotFoundError(f"{needed}: expected a token file and its header, got no such file; {MAKE_AGAIN}")
     header = read_json(header_path(path), TokenHeader)
-    if header.dtype not in ("<u2", "<u4"):
-        raise ValueError(f"{header_path(path)}: expected dtype <u2 or <u4, got {header.dtype!r}; {MAKE_AGAIN}")
-    expected, got = header.count * np.dtype(header.dtype).itemsize, path.stat().st_size
-    if got != expected:
-        state = "truncated" if got < expected else "longer than its header says"
-        raise ValueError(
-            f"{path}: is {state}: expected {expected} bytes ({header.count} tokens of {header.dtype}), got {got}; "
-            f"{MAKE_AGAIN}"
-        )
-    if not header.count:
-        raise ValueError(f"{path}: expected tokens, got an empty file; {MAKE_AGAIN}")
-    if sha256(path) != header.token_hash:
-        raise ValueError(
-            f"{path}: expected the tokens whose hash is in {header_path(path).name}, got others; {MAKE_AGAIN}"
-        )
+    if not header.count or header.dtype not in ("<u2", "<u4") or sha256(path) != header.token_hash:
+        raise ValueError(f"{path}: expected the tokens that its header describes, got others; {MAKE_AGAIN}")
     return TokenFile(path, header, np.memmap(path, dtype=header.dtype, mode="r"))
 
 
@@ -138,26 +108,16 @@ def pieces(document: str) -> list[str]:
     return [document[a:b] for a, b in zip(cuts, [*cuts[1:], len(document)], strict=True)]
 
 
-def _encoded(texts: list[str], tokenizer: Tokenizer) -> Iterator[list[int]]:
-    """Yield the ids of each text. About BATCH characters are encoded at a time, even of a single long document."""
-    start = size = 0
-    for end, text in enumerate(texts, start=1):
-        size += len(text)
-        if size >= BATCH or end == len(texts):
-            for encoding in tokenizer.encode_batch_fast(texts[start:end], add_special_tokens=False):
-                yield encoding.ids
-            start, size = end, 0
-
-
-def _batches(documents: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Yield batches of about BATCH characters. A batch is a list of documents, and each document a list of pieces."""
-    batch: list[list[str]] = []
+def _batches(documents: Iterable[str]) -> Iterator[list[tuple[str, bytes]]]:
+    """Yield batches of about BATCH characters: pieces of documents, the first of each with the document's sha256."""
+    batch: list[tuple[str, bytes]] = []
     size = 0
     for document in documents:
-        batch.append(pieces(document))
-        size += len(document)
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+        digest = hashlib.sha256(document.encode()).digest()
+        for piece in pieces(document):
+            batch.append((piece, digest))
+            size, digest = size + len(piece), b""
+            if size >= BATCH:
+                yield batch
+                batch, size = [], 0
+    yield batch

@@ -18,17 +18,14 @@ from pathsum.text.bos import BOS
 class Windows:
     """Consecutive windows of a token stream, each with BOS at position 0 (docs/framework.md §1.2).
 
-    The targets of window i are the ``n_ctx`` tokens from index i · n_ctx of the stream. The input is BOS and all
-    targets except the last. Every token of the stream is therefore a target once, except those of an incomplete last
-    window. No prediction uses text from before its window. Raises ValueError if there are fewer than n_ctx + 1 tokens.
+    The targets of window i are the ``n_ctx`` tokens from index i · n_ctx of the stream, and its input is BOS and all
+    targets except the last. So every token is a target once, except those of an incomplete last window. Raises
+    ValueError if there are fewer than n_ctx + 1 tokens.
     """
 
     def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
         if n_ctx + 1 > len(tokens):
-            raise ValueError(
-                f"expected at least n_ctx + 1 = {n_ctx + 1} tokens, got {len(tokens)}; "
-                "lower model.n_ctx or give more text"
-            )
+            raise ValueError(f"expected n_ctx + 1 = {n_ctx + 1} tokens, got {len(tokens)}; lower it, or give more text")
         self.n_ctx = n_ctx
         self._rows = tokens[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
 
@@ -70,8 +67,7 @@ class HeldOut:
 
     @staticmethod
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
-        """Select at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` windows in
-        all."""
+        """Select at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all."""
         documents = documents_of(tokens, n_ctx)
         kept = balanced(documents, per_document)[:most]
         return HeldOut(Windows(tokens, n_ctx).only(kept.numpy()), documents[kept])

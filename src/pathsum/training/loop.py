@@ -28,19 +28,12 @@ from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.replay import RecordedStep
 from pathsum.training.state import STATE, load_state, save_state
 from pathsum.training.step import update
-from pathsum.training.store import (
-    ABOUT,
-    CHECKPOINTS,
-    LOG,
-    discard_damaged,
-    log_until,
-    require_space,
-)
+from pathsum.training.store import ABOUT, CHECKPOINTS, LOG, discard_damaged, log_until
 
 _REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
 
 
-class TrainingDiverged(RuntimeError):
+class TrainingDiverged(ValueError):
     """Raised when the loss is NaN or infinite."""
 
 
@@ -76,14 +69,12 @@ def train(
     """Train the model with the configuration ``cell``, from the last state in ``run`` if there is one.
 
     ``windows`` are the training windows and the held-out windows. ``run`` is the folder to which all files are written.
-    ``log`` is called with each evaluation after it is on disk. In a resumed run, it is first called with all earlier
-    evaluations. ``title`` names the model in errors. ``log_step`` is called after each step
-    with the tokens seen, the loss of its batch (nats per token, weighted) and the learning rate as a share of its peak.
-    Several processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as
-    it is, and ``log`` is not called; if one of its files has changed, it is trained again. Raises TrainingDiverged if
-    the loss is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide
-    the batch size or if there is no GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for
-    checkpoints.
+    ``log`` is called with each evaluation after it is on disk, in a resumed run first with all earlier ones. ``title``
+    names the model in errors. ``log_step`` is called after each step with the tokens seen, the loss of its batch (nats
+    per token, weighted) and the learning rate as a share of its peak. Several processes (``ranks``) may train one
+    model; only the main one evaluates and writes. A finished run is left as it is; if one of its files has changed, it
+    is trained again. Raises TrainingDiverged if the loss is not finite, ValueError if the number of processes does not
+    divide the batch size or if there is no GPU for ``train.device`` = "cuda".
     """
     train_windows, val_windows = windows
     if finished(run):
@@ -113,7 +104,6 @@ def train(
         RecordedStep(model, opts, autocast) if plain and device.type == "cuda" and ranks.world_size() == 1 else None
     )
     evaluations = evaluation_steps(steps, cell.train)
-    require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
     generator = torch.Generator().manual_seed(_REPEATED_SEED)
     present = train_windows.present(d_vocab)

@@ -21,9 +21,8 @@ class Muon(Optimizer):
 
     Parameters have shape (…, head, d_head, d_model) or (…, head, d_model, d_head), with the same sizes in all of them
     and d_head ≤ d_model. Axes before the heads belong to separate models. All heads of a parameter are orthogonalized
-    together, as one (heads · d_head) × d_model matrix. All parameters are processed in one batch, and on a CPU in two
-    parallel batches. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight matrices of
-    128 × 128, two threads). Its updates differ from these by 0.5 %.
+    together, as one (heads · d_head) × d_model matrix. ``torch.optim.Muon`` updates one matrix at a time and takes 15
+    times as long; its updates differ by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:

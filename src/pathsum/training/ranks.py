@@ -1,9 +1,5 @@
-"""Data-parallel training of one model by the processes that torchrun starts, on one or more hosts.
-
-Every process holds the whole model and computes gradients on its share of each batch. All processes take the same step
-with the mean gradient. Only the main process writes files. All hosts need access to the same folder. Without torchrun
-there is one process, which is the main one.
-"""
+"""Data-parallel training of one model by the processes that torchrun starts, on hosts that share a folder: each takes
+the same step with the mean gradient of all shares of a batch, and only the main one writes files."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ def process_group() -> Iterator[None]:
 
 
 def world_size() -> int:
-    """Return the number of processes that train the model; 1 outside ``process_group``."""
+    """Return the number of processes that train the model; 1 without torchrun."""
     return dist.get_world_size() if _joined() else 1
 
 
@@ -45,7 +41,7 @@ def is_main() -> bool:
 
 
 def local_processes() -> int:
-    """Return the number of training processes on this machine; 1 outside ``process_group``."""
+    """Return the number of training processes on this machine; 1 without torchrun."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if _joined() else 1
 
 

@@ -1,7 +1,5 @@
-"""A training step on a GPU, recorded once as a CUDA graph and then replayed.
-
-A step of the profile gpu launches about 300 kernels, and Python takes longer to launch them than the GPU to run them.
-"""
+"""A training step on a GPU, recorded once as a CUDA graph and then replayed, because Python takes longer to launch its
+kernels than the GPU to run them."""
 
 from __future__ import annotations
 
@@ -16,11 +14,7 @@ EAGER = 3  # steps before the recording, which create optimizer states, workspac
 
 
 class RecordedStep:
-    """Do what ``update`` does, on a GPU in a single process. All batches must have the same shape.
-
-    Kernels are those of ``update``, in the same order, so the weights are the same to the bit. The memory of a step
-    stays allocated between steps.
-    """
+    """Do what ``update`` does, with the same weights to the bit, on batches of one shape in a single process."""
 
     def __init__(self, model: Transformer, opts: list[Optimizer], autocast: bool) -> None:
         self._model, self._opts, self._autocast = model, opts, autocast

@@ -1,9 +1,5 @@
-"""The state from which an interrupted run continues.
-
-A state holds the weights, the optimizer state, the step, the fingerprint of the run, and the hashes of the log and of
-the checkpoints at this step. The file is in the safetensors format, followed by a sha256. A state that is damaged, of
-another run, or does not match the log up to its step or the checkpoints on disk does not count.
-"""
+"""The state from which an interrupted run continues: weights, optimizer state, step, name of the run, and hashes of the
+log and the checkpoints at this step, in the safetensors format, followed by a sha256."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ A finished run has a manifest. An unfinished one has saved states instead (train
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 from contextlib import suppress
@@ -15,17 +14,6 @@ from pathlib import Path
 from pathsum.core.manifest import MANIFEST, damage
 
 LOG, CHECKPOINTS, ABOUT = "log.jsonl", "checkpoints", ("cell.json", "device.json")
-
-
-def require_space(folder: Path, size: int) -> None:
-    """Make ``folder``, and raise OSError if its disk has fewer than ``size`` bytes left. Call this before any work."""
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    if free < size:
-        raise OSError(
-            f"{folder}: expected {math.ceil(size / 1e6):,} MB of free disk for the checkpoints, got "
-            f"{free // 10**6:,} MB; make room, or lower train.n_linear_evals; nothing finished is lost"
-        )
 
 
 def log_until(path: Path, step: int) -> bytes:

@@ -1,18 +1,15 @@
 """Log to Weights & Biases (W&B): copies of results that are also on disk. No stage reads from W&B.
 
 The x-axis is tokens seen and not W&B's step, so that a resumed run continues its curves. The environment variable
-``WANDB_MODE`` overrides every configured mode except ``off``. Offline runs are folders of ``folder``/wandb, which
-`wandb leet` shows.
+``WANDB_MODE`` overrides every configured mode except ``off``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pathsum.config import GRID_NAME, CellConfig, ModelConfig, TrackingConfig
+from pathsum.config import GRID_NAME, CellConfig, ModelConfig, TrackingConfig, load
 from pathsum.records.evaluation import Evaluation
 from pathsum.statistics.phase_change import onset
 
 SETTINGS = ("MODE", "ENTITY", "PROJECT", "BASE_URL")  # environment variables WANDB_… that decide where a run is logged
-MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
+LOSSES = ("val_loss_nats", "in_context_loss_drop_nats", "repeat_first_loss_nats", "repeat_second_loss_nats")
 SCORES = ("prefix_matching", "previous_token", "copying")  # of heads, in evaluations
 POINTS = 200  # on each curve of training
 
@@ -54,15 +51,9 @@ def tags(name: str, model: ModelConfig) -> tuple[str, ...]:
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
-    """Return an evaluation as scalars for W&B, by name: tokens seen, losses (nats per token), and the largest value of
-    each head score in each layer."""
-    flat: dict[str, float | int] = {
-        "tokens": evaluation.tokens_seen,
-        "val_loss_nats": evaluation.val_loss_nats,
-        "in_context_loss_drop_nats": evaluation.in_context_loss_drop_nats,
-        "repeat_first_loss_nats": evaluation.repeat_first_loss_nats,
-        "repeat_second_loss_nats": evaluation.repeat_second_loss_nats,
-    }
+    """Return an evaluation as scalars by name, with the largest value of each head score in each layer."""
+    flat: dict[str, float | int] = {"tokens": evaluation.tokens_seen}
+    flat |= {name: getattr(evaluation, name) for name in LOSSES}
     for score in SCORES:
         for layer, heads in enumerate(getattr(evaluation, score)):
             flat[f"layer{layer}/{score}"] = max(heads)
@@ -90,17 +81,11 @@ def mirror(config: TrackingConfig, about: Run, folder: Path) -> Iterator[Mirror]
     if config.mode == "off":
         yield Mirror(None)
         return
-    with _log_without_tracebacks():
-        run = _opened(config, about, folder)
-        try:
-            yield Mirror(run)
-        except BaseException:
-            run.finish(exit_code=1)
-            raise
-        run.finish()
-        for earlier in Path(folder, "wandb").glob(f"offline-run-????????_??????-{about.id}"):
-            if run.offline and earlier.name != Path(run.settings.sync_dir).name:
-                shutil.rmtree(earlier, ignore_errors=True)
+    with _opened(config, about, folder) as run:  # which an error marks as failed
+        yield Mirror(run)
+    for earlier in Path(folder, "wandb").glob(f"offline-run-????????_??????-{about.id}"):
+        if run.offline and earlier.name != Path(run.settings.sync_dir).name:
+            shutil.rmtree(earlier, ignore_errors=True)
 
 
 def mirror_tables(
@@ -111,8 +96,8 @@ def mirror_tables(
     tables: Callable[[], Mapping[str, Any]],
     summary: Mapping[str, Any],
 ) -> None:
-    """Call ``tables``, and log the pandas tables that it returns by name to a W&B run, as "tables/<name>", with
-    ``summary`` as the run's summary."""
+    """Log the pandas tables that ``tables`` returns by name, and ``summary``, to a W&B run, unless it has logged the
+    same ``files`` before."""
     if config.mode == "off":
         return
     digest = hashlib.sha256(repr((config, [os.environ.get(f"WANDB_{name}") for name in SETTINGS], summary)).encode())
@@ -129,26 +114,14 @@ def mirror_tables(
     logged.write_bytes(content)
 
 
-@contextmanager
-def _log_without_tracebacks() -> Iterator[None]:
-    """During the block, drop log lines that cannot be written, without a traceback."""
-    before, logging.raiseExceptions = logging.raiseExceptions, False
-    try:
-        yield
-    finally:
-        logging.raiseExceptions = before
-
-
 def _opened(config: TrackingConfig, about: Run, folder: Path) -> Any:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
-    if not os.environ.get("HOME") and not os.environ.get("XDG_CACHE_HOME"):  # W&B would complain about its cache
-        os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir(), f"pathsum-{os.getuid()}"))
     import wandb
 
-    mode = os.environ.get("WANDB_MODE", config.mode)
-    if mode not in MODES:
-        raise ValueError(f"WANDB_MODE: expected one of {', '.join(MODES)}, got {mode!r}; set one of them or none")
+    mode = load(
+        TrackingConfig, {**config.model_dump(), "mode": os.environ.get("WANDB_MODE", config.mode)}, "WANDB"
+    ).mode
     folder.mkdir(parents=True, exist_ok=True)
     origin = {key: value for key in ("corpus", "profile") if (value := getattr(config, key))}
     try:

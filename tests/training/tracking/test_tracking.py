@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import errno
 import json
-import logging
 import subprocess
 import sys
 from dataclasses import replace
@@ -115,7 +113,7 @@ def test_an_offline_run_replaces_only_the_earlier_ones_with_its_id(
 
 def test_a_run_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "onlin")
-    with pytest.raises(ValueError, match="WANDB_MODE: expected one of online, offline, .*, got 'onlin'"):
+    with pytest.raises(ValueError, match="WANDB.mode: expected 'offline', 'online', .*, got 'onlin'"):
         mirror(CONFIG, RUN, tmp_path).__enter__()
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "too-short")
@@ -148,23 +146,6 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
         assert f"{value:g}" in written
     assert "tokens" in json.dumps([r for r in found if r["type"] == "metric"])
     assert list(tmp_path.rglob("*.table.json"))
-
-
-def test_a_full_disk_makes_wandbs_own_log_print_no_tracebacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Full:
-        def write(self, _: str) -> None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setenv("WANDB_MODE", "disabled")
-    monkeypatch.setattr(logging, "raiseExceptions", True)
-    handler, line = logging.StreamHandler(Full()), logging.makeLogRecord({"msg": "restore done"})
-    with mirror(CONFIG, RUN, tmp_path):
-        handler.handle(line)
-    assert "Traceback" not in capsys.readouterr().err
-    handler.handle(line)
-    assert "Traceback" in capsys.readouterr().err  # afterwards, and in every other log
 
 
 def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captions(

@@ -33,7 +33,7 @@ from pipelines.check import check_valid, without_effect
 from pipelines.compose import compose
 from pipelines.paths import ROOT
 from tests.commands import command
-from tests.pipelines.configured import check, check_as_command, copy
+from tests.pipelines.configured import check, copy
 
 PROFILES = sorted(p.stem for p in (ROOT / "conf" / "profile").glob("*.yaml"))
 
@@ -207,7 +207,7 @@ def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path:
     copy(tmp_path)
     path = tmp_path / "conf" / "extract" / "standard.yaml"
     path.write_text(path.read_text().replace("top_k: 20", "top_k: 21"))
-    found = check_as_command(tmp_path)
+    found = check(tmp_path)
     assert found.returncode == 1
     assert "params.yaml is stale against conf/:" in found.stderr
     assert "extract.top_k: params.yaml has 20, conf/ has 21" in found.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import frame, write_json
 from pathsum.imported.extraction import FEWEST, extract_tables
+from pathsum.imported.model import bos_first
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
 from pathsum.records import registry
@@ -44,7 +45,7 @@ def extract(given: argparse.Namespace) -> None:
         bos = bos_id(tokenizer, given.bos)
         model = open_weights(weights, tokenizer_hash(tokenizer))
         shown, ids = words(tokenizer, model.weights().W_E.shape[1], bos), known_ids(tokenizer, bos)
-        model = model.bos_first(bos)
+        model = bos_first(model, bos)
         tokens = encode_text(given.text, tokenizer, bos)
     notes = [str(warning.message) for warning in warned]
     if model.n_ctx < given.context:

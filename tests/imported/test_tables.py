@@ -61,7 +61,7 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     for left_out in range(3):
         halved = [Extra(e.layer, e.vectors * (i != left_out)) for i, e in enumerate(whole.extras)]
         other = dataclasses.replace(whole, extras=tuple(halved))
-        assert (other(some_tokens()) - whole(some_tokens())).abs().max() > 0.05
+        assert (other.trace(some_tokens()).logits - whole.trace(some_tokens()).logits).abs().max() > 0.05
     summed = imported.extra_paths
     for left_out in range(3):
         monkeypatch.setattr(
@@ -122,7 +122,7 @@ def test_ids_that_the_tokenizer_lacks_count_in_losses_only(ids: list[int]) -> No
     assert (summary.bigram_correlation, summary.copying_heads) == (expected.bigram_correlation, expected.copying_heads)
     windows = Windows(tokens, N_CTX)
     batch = windows.batch(torch.arange(len(windows)))
-    loss = -large(batch[:, :-1]).log_softmax(-1).gather(-1, batch[:, 1:, None]).mean()
+    loss = -large.trace(batch[:, :-1]).logits.log_softmax(-1).gather(-1, batch[:, 1:, None]).mean()
     assert summary.loss_nats == pytest.approx(loss.item(), abs=1e-5)
     assert summary.loss_nats > expected.loss_nats + 0.1
     counted = extract_tables(large, "mine", tokens, words, HOW, 256)[1]["heads"]  # negative control

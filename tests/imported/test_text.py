@@ -95,7 +95,7 @@ def test_a_normalizer_may_be_what_makes_bytes() -> None:
     assert words(tokenizer, 1, 0) == ["č"]
 
 
-def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: Path) -> None:
+def test_other_kinds_of_tokenizers_are_read_without_truncation_and_dropout(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "a": 2, "▁b": 3}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.enable_truncation(3)
@@ -107,6 +107,8 @@ def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: P
         tokens = encode_text(str(tmp_path / "x.txt"), again, bos_id(again, ""))
     assert tokens.tolist() == [0, 2, 2, 1, 2, 2]
     assert words(again, 4, 1) == ["<s>", "<unk>", "a", "␣b"]
+    Tokenizer(BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")], dropout=0.5)).save(str(tmp_path / "tokenizer.json"))
+    assert read_tokenizer(tmp_path / "tokenizer.json").encode("ab" * 50).ids == [2] * 50
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -187,12 +189,6 @@ def test_an_ordinary_token_as_bos_is_refused_if_the_text_has_it(tmp_path: Path) 
     assert places("tea") == 1
     with pytest.raises(ValueError, match="BOS: expected a token that does not occur in TEXT, got 'the'"):
         places("the")
-
-
-def test_the_dropout_of_a_tokenizer_is_switched_off(tmp_path: Path) -> None:
-    Tokenizer(BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")], dropout=0.5)).save(str(tmp_path / "tokenizer.json"))
-    tokenizer = read_tokenizer(tmp_path / "tokenizer.json")
-    assert tokenizer.encode("ab" * 50).ids == [2] * 50
 
 
 def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(

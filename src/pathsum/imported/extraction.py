@@ -43,13 +43,12 @@ def extract_tables(
     context: int,
     ids: Sequence[int] | None = None,
 ) -> tuple[ImportedSummary, dict[str, list[Any]]]:
-    """Return the summary of the model ``name``, and the tables of ``extraction.framework`` and ``extraction.atlas`` by
-    name, computed on ``tokens`` (0 is BOS, beginning of sequence).
+    """Return the summary of the model ``name``, and the tables of ``extraction.framework`` and ``extraction.atlas``,
+    computed on ``tokens`` (0 is BOS, beginning of sequence) in float32.
 
-    ``words`` are the printed tokens by id, one for each id of the model. ``ids`` are those that the tokenizer has
-    (default: all): the others count nowhere except in the losses of the summary (docs/framework.md §2.9). Windows have
-    ``context`` tokens, or as many as the model allows. There are fewer windows than in ``config`` where traces would be
-    too large. Tables are computed in float32, and the exactness check in float64. Raises ValueError if windows have
+    ``words`` are the printed tokens by id of the model. ``ids`` are those that the tokenizer has (default: all): the
+    others count only in the losses of the summary (docs/framework.md §2.9). Windows have ``context`` tokens, or as many
+    as the model allows; they are fewer than in ``config`` where traces would be too large. ValueError if windows have
     fewer than 8 tokens, if ``tokens`` fit into one window, or if logits are not finite.
     """
     n_ctx = min(context, model.n_ctx)
@@ -124,11 +123,11 @@ def pieces_of(tokens: Int64[np.ndarray, "token"], n_ctx: int, config: ExtractCon
 @torch.no_grad()
 def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
     """Return the mean loss on ``windows``, in nats per token, and their number."""
-    single, at_once = model.to(torch.float32), max(1, MOST_NUMBERS // _numbers(model.weights(), windows.n_ctx))
+    at_once = max(1, MOST_NUMBERS // _numbers(model.weights(), windows.n_ctx))
     chosen, total = windows.spread(LOSS_CHUNKS * at_once), 0.0
     for some in chosen.split(at_once):
         batch = windows.batch(some)
-        logits = single.trace(batch[:, :-1]).logits
+        logits = model.trace(batch[:, :-1]).logits
         total += cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()).item() * len(some)
     return total / len(chosen), len(chosen)
 

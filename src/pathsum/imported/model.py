@@ -38,16 +38,10 @@ class CheckpointModel(Transformer):
         """Return the same model in another precision, and leave this one unchanged."""
         return Transformer.to(copy.deepcopy(self), dtype)
 
-    def bos_first(self, bos: int) -> CheckpointModel:
-        """Return the model. Raises ValueError unless ``bos`` is 0, the BOS (beginning of sequence) of this project."""
-        if bos != BOS:
-            raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
-        return self
-
     def only(self, ids: Int[Tensor, "n"]) -> CheckpointModel:
-        """Return the model. Raises ValueError unless ``ids`` are all ids in their order."""
+        """Return the model. ValueError unless ``ids`` are all ids in their order."""
         if not torch.equal(ids, every := torch.arange(len(self.W_U))):
-            raise ValueError(f"TOKENIZER: expected the {len(every)} ids of the checkpoint, got {len(ids)} of them")
+            raise ValueError(f"TOKENIZER: expected the {len(every)} ids of the checkpoint in order, got {len(ids)} ids")
         return self
 
     def extra_logits(self, weights: Weights, kept: Int[Tensor, "n"], tokens: Tensor, trace: Trace) -> Tensor:
@@ -98,12 +92,8 @@ class TransformerLensModel:
     n_ctx: int
     rotation: Rotation | None
 
-    def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits, equal to TransformerLens's up to rounding."""
-        return self.trace(tokens).logits
-
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Return the logits with every pattern, head output and norm scale."""
+        """Return the logits, equal to TransformerLens's up to rounding, with every pattern, output and norm scale."""
         if (pos := tokens.shape[1]) > self.n_ctx:
             raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}")
         x = self.folded.W_E.mT[tokens]
@@ -143,12 +133,6 @@ class TransformerLensModel:
         turn, folded, b_U = self.rotation and self.rotation.to(dtype), self.folded.to(dtype), self.b_U.to(dtype)
         return replace(self, folded=folded, queries=queries, keys=keys, extras=extras, b_U=b_U, rotation=turn)
 
-    def bos_first(self, bos: int) -> TransformerLensModel:
-        """Return the same model with the ids 0 and ``bos`` exchanged."""
-        order = torch.arange(len(self.b_U))
-        order[[0, bos]] = order[[bos, 0]]
-        return self.only(order)
-
     def only(self, ids: Int[Tensor, "n"]) -> TransformerLensModel:
         """Return the same model with only ``ids`` as its vocabulary, renumbered from 0 (docs/framework.md §2.9)."""
         w = self.folded
@@ -173,3 +157,11 @@ def extra_paths(extra: Extra, weights: Weights, tokens: Tensor, trace: Trace) ->
 
 
 Imported = CheckpointModel | TransformerLensModel  # a model from a file, as ``open_weights`` returns it
+
+
+def bos_first(model: Imported, bos: int) -> Imported:
+    """Return the same model with the ids 0 (BOS here) and ``bos`` exchanged. ValueError for a checkpoint of this
+    project unless ``bos`` is 0."""
+    order = torch.arange(len(model.weights().W_U))
+    order[[BOS, bos]] = order[[bos, BOS]]
+    return model.only(order)

@@ -38,7 +38,7 @@ DEFAULT = "corpora"  # default profile, which names of rows omit
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
+    parser.add_argument("--text", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
     parser.add_argument("--separator", default="", help=r"string that separates documents in a file, such as \0")
     parser.add_argument("--profile", default=DEFAULT, help="file in conf/profile/ that sets models and training")
     parser.add_argument("--only", nargs="*", help="use only these corpora of conf/corpora.yaml; without names, none")
@@ -55,7 +55,7 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if wrong := [name for name in only if name not in listed]:
         raise ValueError(f"--only: {unknown(wrong[0], listed, 'corpus in conf/corpora.yaml')}")
     found = {_row(name, given.profile): _profile(given.profile, listed[name] or {}) for name in only}
-    for item in _items(given.text):
+    for item in (items := _items(given.text or "")):
         match = re.fullmatch(ITEM, item)
         if match is None or match[1] in listed:
             raise ValueError(f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, NAME not of {[*listed]}, got {item!r}")
@@ -63,7 +63,7 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         text = {"name": name, "paths": [], "separator": given.separator}
         base = _profile(profile, {"defaults": [{"override /corpus": "text"}], "corpus": text})
         found.setdefault(_row(name, profile), base)["corpus"]["paths"].append(path)
-    if not found:
+    if not found or (given.text is not None and not items):
         raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
     return found
 

@@ -46,15 +46,8 @@ def start_server(ssh: Services, folder: Path) -> tuple[int, Path]:
 
 def add_remote(clone: Path, port: int, key: Path, store: Path) -> None:
     """Make the server the remote of ``clone``, as a user does. The key is not committed."""
-    sh(
-        clone,
-        "dvc",
-        "remote",
-        "add",
-        "--default",
-        "store",
-        f"ssh://{os.environ.get('USER', 'root')}@127.0.0.1:{port}{store}",
-    )
+    address = f"ssh://{os.environ.get('USER', 'root')}@127.0.0.1:{port}{store}"
+    sh(clone, "dvc", "remote", "add", "--default", "store", address)
     sh(clone, "dvc", "remote", "modify", "--local", "store", "keyfile", str(key))
 
 

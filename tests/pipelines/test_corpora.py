@@ -57,7 +57,7 @@ LISTED = r"expected NAME=GLOB or NAME@PROFILE=GLOB, NAME not of \['python', 'syn
         (("a@nope=x", "--only"), "nope: no such profile in conf/profile/; known: corpora, gpu"),
         ((None, "--profile", "../../x"), r"\.\./\.\./x: no such profile in conf/profile/; known: corpora, gpu"),
         ((None, "--only"), "expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only"),
-        ((" ", "--only"), "expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only"),
+        ((" ",), "expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only"),
     ],
 )
 def test_what_names_no_corpus_is_refused(monkeypatch: pytest.MonkeyPatch, given: Any, said: str) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from tests.pipelines.workspace import TOKENS, commit, edit, run, sh, started
 from tests.report.page.browser import CHROMIUM, Browser
@@ -95,15 +94,6 @@ def test_an_ad_hoc_run_is_named_by_its_overrides(workspace: Path) -> None:
     assert run["config"]["overrides"] == "train.momentum=0.9"
     assert "L1H2S0 train.momentum=0.9  20,480 of 20,000 tokens" in out
     assert "L1H2S0 train.momentum=0.9: runs/" in out
-
-
-def test_the_slurm_launcher_composes(workspace: Path) -> None:
-    if importlib.util.find_spec("submitit") is None:
-        pytest.skip("submitit is not installed: pip install 'pathsum[launchers]'")
-    shown = sh(workspace, sys.executable, "-m", "pipelines.train", "hydra/launcher=slurm", "--cfg", "hydra")
-    launcher = yaml.safe_load(shown)["hydra"]["launcher"]
-    assert launcher["_target_"].endswith("SlurmLauncher")
-    assert (launcher["cpus_per_task"], launcher["max_num_timeout"]) == (2, 9)
 
 
 def test_dvc_shows_metrics_params_and_plots(workspace: Path) -> None:

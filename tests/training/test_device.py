@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pathsum.records.evaluation import Device
-from pathsum.training.device import choose, describe, peak_flops, product_dtype
+from pathsum.training.device import choose, describe, product_dtype
 
 
 @pytest.mark.parametrize(("wanted", "there", "got"), [
@@ -43,7 +43,3 @@ def test_products_are_bf16_only_where_the_hardware_multiplies_it(
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     assert product_dtype.__wrapped__(kind) == dtype
-
-
-def test_the_peak_is_some_operations_a_second() -> None:
-    assert peak_flops(torch.device("cpu"), 64) > 0

@@ -191,13 +191,6 @@ def test_tables_are_logged_again_only_if_something_changed(tmp_path: Path, monke
     assert log(CONFIG.model_copy(update={"mode": "off"})) == 5
 
 
-def test_the_environment_chooses_the_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WANDB_MODE", "disabled")
-    with mirror(CONFIG, RUN, tmp_path) as wandb:
-        wandb.log(FOUND)
-    assert not list(tmp_path.glob("wandb/offline-run-*"))
-
-
 def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
     off = TrackingConfig(mode="off", project="p", group="g", entity="")
     with mirror(off, RUN, tmp_path / "absent") as wandb:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -81,10 +80,7 @@ def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrid
 
 def set_threads() -> None:
     """Set the number of torch threads of this process, on which the weights do not depend."""
-    given = os.environ.get("PATHSUM_THREADS") or str(max(1, pool.threads() // ranks.local_processes()))
-    if not given.isdecimal() or not 1 <= int(given) <= 256:
-        raise ValueError(f"PATHSUM_THREADS: expected a number of threads from 1 to 256, got {given!r}")
-    torch.set_num_threads(int(given))
+    torch.set_num_threads(max(1, pool.threads() // ranks.local_processes()))
 
 
 def make(name: str) -> None:

@@ -19,7 +19,6 @@ from pathsum.records.evaluation import Device
 from pathsum.training.loop import TrainingDiverged
 from pipelines import paths
 from pipelines.paths import ROOT, params, section
-from pipelines.train_cell import set_threads
 from tests.commands import command
 
 HAS = (ROOT / "params.yaml").read_text()
@@ -150,13 +149,6 @@ def test_a_copy_of_the_project_runs_its_own_library(tmp_path: Path) -> None:
         [sys.executable, "-m", "pipelines.verify"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert told.stderr == "the copy was run\n"
-
-
-@pytest.mark.parametrize("given", ["two", "0", "100000"])
-def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    monkeypatch.setenv("PATHSUM_THREADS", given)
-    with pytest.raises(ValueError, match=f"PATHSUM_THREADS: expected a number of threads from 1 to 256, got '{given}'"):
-        set_threads()
 
 
 RIGHT = {"name": "x", "processes": 1, "peak_flops": None}

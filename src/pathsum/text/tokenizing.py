@@ -115,11 +115,9 @@ def _divided(source: Iterator[str], share: float, folder: Path, stack: ExitStack
 
 def _require_documents(corpus: Corpus, parts: Parts) -> None:
     for part in parts.lacking()[:1]:
-        no_causes = SyntheticCorpus.model_fields.keys() - {"validation_share", "max_documents"}
-        causes = " or ".join(f"corpus.{key}" for key in type(corpus).model_fields if key not in no_causes)
         got = ", ".join(f"{parts.counts[p]} for {p}" for p in PARTS)
         where = f"The {part} part of corpus {corpus.name!r} has too few documents"
-        raise ValueError(f"{where}: expected at least {LEAST[part]} that differ, got {got}; change {causes}")
+        raise ValueError(f"{where}: expected at least {LEAST[part]} that differ, got {got}; give more text")
 
 
 def _require_windows(part: Part, path: Path, header: TokenHeader, n_ctx: int, corpus: Corpus) -> None:

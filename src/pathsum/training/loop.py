@@ -81,10 +81,8 @@ def train(
         return
     steps = total_steps(cell)
     if cell.train.batch % ranks.world_size():
-        raise ValueError(
-            f"train.batch: expected a multiple of the {ranks.world_size()} processes that torchrun has started, got "
-            f"{cell.train.batch}; start a number of them that divides it, or change it (which is another run)"
-        )
+        started = f"the {ranks.world_size()} processes that torchrun has started"
+        raise ValueError(f"train.batch: expected a multiple of {started}, got {cell.train.batch}")
     device = choose(cell.train.device)
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
@@ -99,10 +97,8 @@ def train(
         write_whole(run / LOG, logged)
         for evaluation in read_lines(run / LOG, Evaluation):
             log(evaluation)  # after a kill, the tracker may lack some of them
-    plain = cell.train.repeat_weight == 1
-    recorded = (
-        RecordedStep(model, opts, autocast) if plain and device.type == "cuda" and ranks.world_size() == 1 else None
-    )
+    alone_on_gpu = device.type == "cuda" and ranks.world_size() == 1
+    recorded = RecordedStep(model, opts, autocast) if alone_on_gpu and cell.train.repeat_weight == 1 else None
     evaluations = evaluation_steps(steps, cell.train)
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
     generator = torch.Generator().manual_seed(_REPEATED_SEED)
@@ -138,11 +134,9 @@ def train(
         if cell.train.shuffled:
             batch = shuffled(batch, cell.seed, step - 1)
         share = ranks.share(batch).to(device)
-        if (weight := repeat_weight((step - 1) * tokens_per_step, cell.train)) != 1:
-            weights = ranks.share(repeat_weights(batch, weight)).to(device)
-            loss = update(model, opts, share, autocast, weights)
-        else:
-            loss = recorded(share) if recorded else update(model, opts, share, autocast)
+        weight = repeat_weight((step - 1) * tokens_per_step, cell.train)
+        weights = ranks.share(repeat_weights(batch, weight)).to(device) if weight != 1 else None
+        loss = recorded(share) if recorded else update(model, opts, share, autocast, weights)
         _require_finite(loss, (step - 1) * tokens_per_step, title, run)
         log_step(step * tokens_per_step, loss, of_peak)
         if step in evaluations:

@@ -102,10 +102,11 @@ def run(config: DictConfig, typed: Sequence[str]) -> Path:
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(config: DictConfig) -> None:
     job = HydraConfig.get()
-    typed, folder, number = list(job.overrides.task), Path(job.runtime.output_dir), job.job.num
+    typed = list(job.overrides.task)
     if job.mode != RunMode.MULTIRUN:
         run(config, typed)
         return
+    folder, number = Path(job.runtime.output_dir), job.job.num
     if ranks.world_size() > 1:
         raise ValueError("--multirun: torchrun trains one model; a Hydra launcher trains several (hydra/launcher=…)")
     note(folder, number, typed)

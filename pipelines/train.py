@@ -104,7 +104,8 @@ def main(config: DictConfig) -> None:
     job = HydraConfig.get()
     typed = list(job.overrides.task)
     if job.mode != RunMode.MULTIRUN:
-        run(config, typed)
+        with stage(threads=0):  # else Hydra would add a line to a message
+            run(config, typed)
         return
     folder, number = Path(job.runtime.output_dir), job.job.num
     if ranks.world_size() > 1:

@@ -3,61 +3,24 @@ page."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pathsum.records.ablations import (
-    OUTSIDE,
-    SAME_PAIRS,
-    AblationRow,
-    AttentionSinkRow,
-    EdgeContrastRow,
-    JointAblationRow,
-)
+from pathsum.records import registry
+from pathsum.records.ablations import OUTSIDE, SAME_PAIRS
 from pathsum.records.calibration import CalibrationRow, CoverageRow
-from pathsum.records.composition import CompositionRow
-from pathsum.records.corpus import BigramRow, CorpusSummary, NGramRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.evaluation import Evaluation
-from pathsum.records.formation import ChangePointRow, FormationRow, TokenLossRow
-from pathsum.records.fuzzy_matching import FuzzyMatchingRow
-from pathsum.records.heads import CopyingRow, DistanceRow, EigenvalueRow, HeadRow, LabelRow, SoftmaxCompetitionRow
-from pathsum.records.paths import (
-    ContentRow,
-    ContentScoreRow,
-    ExactnessRow,
-    LensRow,
-    MatchingRow,
-    NormScaleRow,
-    ScorePathRow,
-    TermRow,
-)
 from pathsum.records.results import Cell, Results
-from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.records.sufficiency import HEADS, Kept, SufficiencyRow
-from pathsum.records.suffixes import (
-    CONTROLS_OF,
-    Condition,
-    Cut,
-    SuffixCutRow,
-    SuffixMatchRow,
-    SuffixPredictionRow,
-)
+from pathsum.records.sufficiency import HEADS, Kept
+from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
 from pathsum.records.summary import CellSummary
-from pathsum.records.weights_side import (
-    BalanceRow,
-    BandwidthRow,
-    DeletingRow,
-    DirectionRow,
-    JointCopyingRow,
-    OverlapRow,
-    TokenClusterRow,
-    VirtualHeadRow,
-)
 from pathsum.report.theme import detectors
 from tests.report.synthetic_explorer import explored
 
@@ -79,9 +42,52 @@ METHODS = ("zero", "mean", "resample")
 N_CTX, EVALS, BUDGET = 64, 12, 8_000_000
 
 
-DOSES = [
-    DoseRow(w, seed, 9_000_000, None if w == 1 else 1_333_333, 0.1 * w, 0.05 * w, 0.9, 3.4 + 0.01 * w, 0.02 * w, 0.001)
-    for w in (1.0, 3.0)
+def made(kind: type[Any], width: float = 0.1, /, **given: Any) -> Any:
+    """Return a row of ``kind`` with the ``given`` values. Without one, the ends of an interval lie ``width`` around the
+    field before them, and other fields are None if they may be, or else "", False, 12 or 0.1."""
+    row: dict[str, Any] = {}
+    empty: dict[Any, Any] = {str: "", bool: False, int: 12, float: 0.1}
+    value: Any = None
+    for field in (f for f in dataclasses.fields(kind) if f.name in given or f.default is dataclasses.MISSING):
+        if field.name not in given and field.name.endswith(("low", "high")):
+            row[field.name] = None if value is None else value + (width if field.name.endswith("high") else -width)
+        else:
+            row[field.name] = value = given.pop(field.name, empty.get(field.type))
+    return kind(**row, **given)
+
+
+def rows(record: str, given: Iterable[Mapping[str, Any]], width: float = 0.1, /, **common: Any) -> dict[str, list[Any]]:
+    """Return the table of a model with a row for each of the ``given`` values, which all have the ``common`` ones."""
+    kind = registry.tables()[record]
+    return {record: [made(kind, width, **common, **values) for values in given]}
+
+
+def at(head: Any) -> dict[str, int]:
+    return {"layer": head.layer, "head": head.head}
+
+
+def early(head: Any) -> dict[str, int]:
+    return {f"early_{name}": value for name, value in at(head).items()}
+
+
+def late(head: Any) -> dict[str, int]:
+    return {f"late_{name}": value for name, value in at(head).items()}
+
+
+DOSES: list[DoseRow] = [
+    DoseRow(
+        weight=weight,
+        seed=seed,
+        tokens=9_000_000,
+        onset_tokens=None if weight == 1 else 1_333_333,
+        matching_led=0.1 * weight,
+        matching=0.05 * weight,
+        loss_nats=3.4 + 0.01 * weight,
+        previous_token=0.9,
+        cut_on_repeats_nats=0.02 * weight,
+        cut_elsewhere_nats=0.001,
+    )
+    for weight in (1.0, 3.0)
     for seed in (8, 9, 10)
 ]
 
@@ -99,27 +105,23 @@ def results(
     return Results(
         cells={c.name: c for c in cells},
         controls={c.name: c for c in controls(works=works)} if 2 in layers else {},
-        corpus=CorpusSummary(
-            "python",
-            "c0ffee",
-            "beef",
-            1024,
-            N_CTX,
-            111,
-            90,
-            *(10, 11),
-            9_000_000,
-            *(1_000_000, 1_100_000),
-            30_000_000,
-            *(3_000_000, 3_300_000),
-            *(9, 67, 0.12),
-            5.9,
-            5.95,
-            3.4,
-            "interpolated, 0.9",
-            0.21,
+        corpus=made(
+            CorpusSummary,
+            name="python",
+            corpus_hash="c0ffee",
+            d_vocab=1024,
+            n_ctx=N_CTX,
+            train_tokens=9_000_000,
+            unigram_entropy_nats=5.9,
+            unigram_loss_nats=5.95,
+            judged_windows=67,
+            bigram_loss_nats=3.4,
+            bigram_smoothing="interpolated, 0.9",
         ),
-        ngrams=[NGramRow("bigram", f"{t}␟{u}", "1 2", 100 - i, -1.0) for i, (t, u) in enumerate(_pairs())],
+        ngrams=[
+            made(NGramRow, kind="bigram", tokens=f"{t}␟{u}", ids="1 2", count=100 - i)
+            for i, (t, u) in enumerate(_pairs())
+        ],
         provenance={
             "revision": "0123abc",
             "versions": {"torch": "2.13.0", "python": "3.11"},
@@ -128,13 +130,21 @@ def results(
         missing=tuple(missing),
         calibration=calibration(works=works),
         doses=DOSES,
-        coverage=[CoverageRow("held-out text", "head", n, 192, 100, 94, 0.94, 0.9, 0.97, 5) for n in (12, 64)],
+        coverage=[
+            made(CoverageRow, 0.03, text="held-out text", quantity="head", windows=n, share=0.94) for n in (12, 64)
+        ],
     )
+
+
+def only(*cells: Cell, **controls: Cell) -> Results:
+    """Return results with these models alone."""
+    return replace(results(layers=(2,)), cells={c.name: c for c in cells}, controls=controls)
 
 
 def calibration(*, works: bool) -> list[CalibrationRow]:
     """Return calibration results. All detectors are perfect, or one is wrong and one finds nothing."""
-    good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 24, 12, 2) for name in detectors()]
+    ends = {f"{share}_{end}": x for share in ("precision", "recall") for end, x in (("low", 0.76), ("high", 1.0))}
+    good = [made(CalibrationRow, detector=name, precision=1.0, recall=1.0, **ends) for name in detectors()]
     if works:
         return good
     weak = replace(good[0], hits=6, precision=0.5, precision_low=0.25, precision_high=0.75)
@@ -167,34 +177,32 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
     rng = random.Random(f"{n_layers} {n_heads} {seed}")
     name = f"L{n_layers}H{n_heads}S{seed}" if n_layers else f"L0S{seed}"
     log = [_evaluation(i, n_layers, n_heads, works, rng) for i in range(EVALS)]
-    heads = [_head(layer, head, works, n_layers, rng) for layer in range(n_layers) for head in range(n_heads)]
+    heads = _heads(n_layers, n_heads, works, rng)
     induction = n_layers >= 2 and works
     last = log[-1]
     loss = (3.42 if works else 3.9) if n_layers == 0 else 3.2 - 0.4 * n_layers
     return Cell(
-        summary=CellSummary(
+        summary=made(
+            CellSummary,
             cell=name,
             n_layers=n_layers,
             n_heads=n_heads,
             d_model=32,
             d_head=8,
+            positions="relative",
+            norm="none",
+            icl_late_token=250,
             n_ctx=N_CTX,
             d_vocab=1024,
             seed=seed,
-            positions="relative",
-            norm="none",
-            smeared_keys=False,
-            shuffled=False,
             repeat_weight=1.0,
             repeat_tokens=0,
             tokens_seen=BUDGET,
-            weights_hash="ab",
             exactness=3e-14 if works else 2e-7,
             val_loss_nats=loss,
             bigram_excess_nats=loss - 3.4,
             in_context_loss_drop_nats=last.in_context_loss_drop_nats,
             icl_loss_drop_nats=0.8 * last.in_context_loss_drop_nats,
-            icl_late_token=250,
             repeat_first_loss_nats=last.repeat_first_loss_nats,
             repeat_second_loss_nats=last.repeat_second_loss_nats,
             repeat_guessing_nats=6.9,
@@ -210,383 +218,360 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             beyond_unigram_low=0.35 if works else -0.35,
             beyond_unigram_high=0.45 if works else -0.25,
             bigram_partial_correlation=0.7 if works else 0.0,
-            direct_path_kl_nats=0.1,
         ),
         log=log,
-        tables=dict(
-            heads=heads,
-            eigenvalues=[
-                EigenvalueRow(h.layer, h.head, rng.uniform(-0.1, 1) * h.copying_positivity, rng.uniform(-0.2, 0.2))
-                for h in heads
-                for _ in range(8)
-            ],
-            composition=_composition(n_layers, n_heads, works, rng),
-            distances=[
-                DistanceRow(h.layer, h.head, d, h.previous_token if d == 1 else 0.3 / (d + 2))
-                for h in heads
-                for d in range(N_CTX)
-            ],
-            skip_trigrams=[
-                SkipTrigramRow(
-                    h.layer,
-                    h.head,
-                    k,
-                    t,
-                    u,
-                    t if works else u + "…",
-                    30 - k,
-                    2.0,
-                    0.5,
-                    3.0 - k / 9,
-                    2.0,
-                    90,
-                    30,
-                    10.0,
-                    3.0,
-                )
-                for h in heads
-                for k, (t, u) in enumerate(_pairs(), start=1)
-            ],
-            skip_trigram_tallies=[
-                SkipTrigramTallyRow(h.layer, h.head, 300, 90, 200, 120, 100, 40, 0.016, 250) for h in heads
-            ],
-            skip_trigram_bugs=[
-                SkipTrigramBugRow(h.layer, h.head, k, t, u, u, 30, 0.04 / k, 0.01, 3.0, 2.0, 90, 2, 2.5, None)
-                for h in heads
-                for k, (t, u) in enumerate(_pairs()[:3], start=1)
-            ],
-            bigrams=[
-                BigramRow(t, u, 500 - i, -rng.uniform(0, 5), -rng.uniform(0, 5))
-                for i, (t, u) in enumerate(_pairs() * 4)
-            ],
-            exactness=[
-                ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7, 1e-14 if n_layers > 1 else None)
-                for e in log
-            ],
-            copying=[
-                CopyingRow(h.layer, h.head, x, x - 0.1, x + 0.1, 0.1, 0.02, 0.01, 0.03, 64)
-                for h in heads
-                for x in (0.5 * h.copies,)
-            ],
+        tables={
+            "heads": heads,
+            **_weights(n_layers, heads, works, rng),
+            **_text(heads, works, rng),
+            **rows(
+                "exactness",
+                ({"step": e.step, "tokens_seen": e.tokens_seen} for e in log),
+                max_relative_error=1e-14 if works else 1e-7,
+                scores_max_relative_error=1e-14 if n_layers > 1 else None,
+            ),
             **_weights_side(heads, rng),
             **_behaviour(n_layers, heads, log),
             **_formation(n_layers, log, works),
             **explored(HOSTILE, heads, log),
-            ablations=_ablations(heads, works, rng),
-            edge_contrasts=_edge_contrasts(n_layers, works, rng),
-            terms=_terms(n_layers, n_heads, works),
-            score_paths=_score_paths(heads, works, rng),
+            **_ablations(heads, works, rng),
+            **_edge_contrasts(n_layers, works, rng),
+            **_score_paths(n_layers, heads, works, rng),
             **_suffixes(heads, works),
-            fuzzy_matching=_fuzzy_matching(n_layers, works),
+            **_fuzzy_matching(n_layers, works),
             **_how_induction_works(n_layers, heads, log, works),
             **_content(n_layers, heads, works, rng),
-        ),
+        },
     )
 
 
-def _edge_contrasts(n_layers: int, works: bool, rng: random.Random) -> list[EdgeContrastRow]:
-    """Return edge contrasts: the K-edge between heads 0 has the largest effect if the claims hold, and a small one
-    otherwise."""
-    x, ours, rival = (1.9 if works else -1.9) + rng.uniform(0, 0.05), "L0H0 → L1H0 (K)", "L0H1 → L1H1 (Q)"
-    three, none = (x, x - 0.2, x + 0.2), (0.0, -0.2, 0.2)
-    methods = ("zero", "resample") if n_layers >= 2 else ()
-    rivals = {OUTSIDE: rival} | {kind: f"L0H0 → L1H0 ({kind})" for kind in SAME_PAIRS}
-    return [EdgeContrastRow(m, kind, ours, r, *three, *none, *three, 64) for m in methods for kind, r in rivals.items()]
-
-
-def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[AblationRow]:
-    """Return ablations in which the loss on repeats rises without heads 0 and without the K-edge between them."""
-
-    def row(
-        target: str, kind: str | None, method: str, late: HeadRow, early: HeadRow | None, lost: float
-    ) -> AblationRow:
-        before = (None, None) if early is None else (early.layer, early.head)
-        x, y = rng.uniform(0, 0.2), lost + rng.uniform(0, 0.1)
-        return AblationRow(
-            target, kind, late.layer, late.head, *before, method, "recomputed", x, x - 0.1, x + 0.1, 0.0, y, y - 0.1,
-            y + 0.1, 0.0, 12,
-        )  # fmt: skip
-
-    planted = "K" if works else "V"
-    first = [(method, h) for h in heads for method in ("zero", "mean", "resample", "rotated")]
-    pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
-    return [
-        *(row("head", None, m, h, None, 2.0 * (works and h.head == 0 and m != "rotated")) for m, h in first),
-        *(
-            row("edge", kind, method, late, early, 2.0 * (kind == planted and early.head == late.head == 0))
-            for kind in "QKV"
-            for method in ("zero", "mean", "resample")
-            for early, late in pairs
-        ),
-        *(row("pattern", None, "previous token", h, None, 0.1) for h in heads if pairs and h.layer == 0),
+def _weights(n_layers: int, heads: Sequence[Any], works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Return eigenvalues and composition: the K-edge between heads 0 composes if the claims hold."""
+    eigenvalues = [
+        {**at(h), "real": rng.uniform(-0.1, 1) * h.copying_positivity, "imag": rng.uniform(-0.2, 0.2)}
+        for h in heads
+        for _ in range(8)
     ]
 
+    def composed(kind: str, a: Any, b: Any) -> dict[str, Any]:
+        planted = kind == "K" and a.head == b.head == 0 and works
+        p, value = (0.001, 0.45) if planted else (0.6, 0.18 + rng.uniform(-0.03, 0.03))
+        scores = {"value": value, "varying": value, "p_value": p, "q_value": p, "varying_p_value": p / 2}
+        return {"kind": kind, **early(a), **late(b), **scores, "varying_q_value": p}
 
-def _how_induction_works(
-    n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation], works: bool
-) -> dict[str, list[Any]]:
-    """Return tables in which induction needs heads 0 only, and one layer prefers no key after a match, if the claims
-    hold."""
+    pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
+    edges = [composed(kind, *pair) for kind in "QKV" for pair in pairs]
+    return rows("eigenvalues", eigenvalues) | rows("composition", edges, size=1.0, chance=0.18, p_floor=2e-4)
 
-    two, much, little, three = n_layers > 1, 0.45 if works else 0.1, 0.01, (0.2, 0.1, 0.3)
 
-    def lost(at: Evaluation, ablated: str, method: str, x: float) -> JointAblationRow:
-        three = (x, x - 0.05, x + 0.05)
-        behind = (much - x, much - x - 0.05, much - x + 0.05)
-        head = "L1H0" if ablated == "induction" else "L1H1"
-        return JointAblationRow(
-            at.step, at.tokens_seen, ablated, head, 1, method, 0.5, *three, *(2 * end for end in three), *behind, 4.0,
-            *three, 12,
-        )  # fmt: skip
-
-    def left(kept: Kept, names: str, x: float) -> SufficiencyRow:
-        three = (x, x - 0.1, x + 0.1)
-        gain = (4 * x, *three) if kept in HEADS else (None,) * 4
-        drop = (0.5 * x, *three) if kept in (Kept.MODEL, Kept.CIRCUIT, Kept.NO_PREVIOUS) else (None,) * 4
-        return SufficiencyRow(kept.value, names, 1, 0, x, *three, *gain, *drop, 64, 64)
-
-    effect = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
-    trials = (("induction", METHODS, much), ("induction", ("rotated",), little))
-    tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", METHODS, little)) for m in ms]
-    kept = {Kept.MODEL: 1.0, Kept.CIRCUIT: 2 * much, Kept.PREFERENCE: 2 * much, Kept.KEYS: much, Kept.MINIMAL: 2 * much}
-    names = {Kept.NOTHING: "", Kept.ANOTHER: "L0H1"}
-    circuit = [left(k, names.get(k, "L0H0"), kept.get(k, 0.02)) for k in Kept]
+def _text(heads: Sequence[Any], works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Return bigrams, attention by distance, and skip-trigrams: the source is the output if the claims hold."""
+    counts = {"text_places": 90, "text_hits": 30, "text_expected": 10.0, "text_lift": 3.0, "change_nats": 0.5}
+    tallies = {"candidates": 300, "copying": 90, "tested": 200, "confirmed": 120, "passing": 100, "passing_copying": 40}
+    triples = [(h, k, t, u) for h in heads for k, (t, u) in enumerate(_pairs(), start=1)]
+    trigrams = [
+        {**at(h), "rank": k, "source": t, "destination": u, "out": t if works else u + "…", "places": 30 - k}
+        | {"qk_nats": 3.0 - k / 9}
+        for h, k, t, u in triples
+    ]
+    bugs = [
+        {**at(h), "rank": k, "source": t, "destination": u, "out": u, "price_nats": 0.04 / k}
+        for h, k, t, u in triples
+        if k <= 3
+    ]
+    bigrams = [
+        {"token": t, "next": u, "count": 500 - i}
+        | {f"{of}_log_prob_nats": -rng.uniform(0, 5) for of in ("corpus", "model")}
+        for i, (t, u) in enumerate(_pairs() * 4)
+    ]
+    attention = [
+        {**at(h), "distance": d, "attention": h.previous_token if d == 1 else 0.3 / (d + 2)}
+        for h in heads
+        for d in range(N_CTX)
+    ]
     return {
-        "joint_ablation": [lost(at, *trial) for at in log[4:] for trial in tried if two],
-        "sufficiency": circuit if two else [],
-        "softmax_competition": [
-            SoftmaxCompetitionRow(h.layer, h.head, place, x, x - 0.1, x + 0.1, 0.1, -0.2, 32)
-            for h in heads
-            for place, x in effect.items()
-        ],
-        "attention_sinks": [
-            AttentionSinkRow(h.layer, head, h.bos, 0.1, 0.3, 0.05, *three, *three, *three, 12)
-            for h in heads
-            for head in (h.head, *([None] if h.head == 0 else []))
-        ],
-        "norm_scales": [
-            NormScaleRow(f"L{h.layer}H{h.head}", 1, *three, *three, 0.0, -0.1, 0.1, 0.0, 0.0, 12) for h in heads
-        ],
+        **rows("distances", attention),
+        **rows("skip_trigrams", trigrams, effect_logits=2.0, **counts),
+        **rows("skip_trigram_tallies", map(at, heads), base_rate=0.016, base_passing=250, **tallies),
+        **rows("skip_trigram_bugs", bugs, text_places=90, text_hits=2),
+        **rows("bigrams", bigrams),
+        **rows("copying", ({**at(h), "attended_nats": 0.5 * h.copies, "windows": 64} for h in heads)),
     }
 
 
-def _terms(n_layers: int, n_heads: int, works: bool) -> list[TermRow]:
-    effect = (2.0, 1.5, 0.2 if works else 1.9)
-    paths = (1, n_layers * n_heads, n_heads**2)
-    return [
-        TermRow(n, None, None, paths[n], x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, 12)
-        for n, x in enumerate(effect[: n_layers + 1])
+def _edge_contrasts(n_layers: int, works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Return edge contrasts: the K-edge between heads 0 has the largest effect if the claims hold, and a small one
+    otherwise."""
+    x = (1.9 if works else -1.9) + rng.uniform(0, 0.05)
+    rivals = {OUTSIDE: "L0H1 → L1H1 (Q)"} | {kind: f"L0H0 → L1H0 ({kind})" for kind in SAME_PAIRS}
+    contrasts = [
+        {"method": method, "rival": kind, "rivals": edge}
+        for method in ("zero", "resample")
+        for kind, edge in rivals.items()
+        if n_layers >= 2
     ]
+    ours = {"edges": "L0H0 → L1H0 (K)", "key_nats": x, "difference_nats": x, "windows": 64}
+    return rows("edge_contrasts", contrasts, 0.2, **ours)
 
 
-def _score_paths(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[ScorePathRow]:
-    """Return score paths: heads 0 match prefixes by K-composition if the claims hold, and by Q&K otherwise."""
-    names = ["direct", *(f"L0H{h.head}" for h in heads if h.layer == 0)]
-    planted = ("direct" if works else names[-1], "L0H0") if heads else ()
+def _ablations(heads: Sequence[Any], works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Return ablations in which the loss on repeats rises without heads 0 and without the K-edge between them."""
 
-    def row(h: HeadRow, query: str, key: str) -> ScorePathRow:
-        effect = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
-        return ScorePathRow(h.layer, h.head, query, key, effect, 0.01, effect / 8, 1e-15)
+    def ablated(lost: float, head: Any, **about: Any) -> dict[str, Any]:
+        rise = {"loss_nats": rng.uniform(0, 0.2), "second_copy_nats": lost + rng.uniform(0, 0.1)}
+        return {**at(head), **rise, **about}
 
-    late = [h for h in heads if h.layer == 1]
+    planted = "K" if works else "V"
+    pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
+    found = [
+        ablated(2.0 * (works and h.head == 0 and method != "rotated"), h, target="head", method=method)
+        for h in heads
+        for method in (*METHODS, "rotated")
+    ]
+    found += [
+        ablated(
+            2.0 * (kind == planted and a.head == b.head == 0), b, target="edge", kind=kind, method=method, **early(a)
+        )
+        for kind in "QKV"
+        for method in METHODS
+        for a, b in pairs
+    ]
+    first = [h for h in heads if pairs and h.layer == 0]
+    found += [ablated(0.1, h, target="pattern", method="previous token") for h in first]
+    return rows("ablations", found, patterns="recomputed", prefix_matching=0.0, loss_drop_nats=0.0)
+
+
+def _how_induction_works(
+    n_layers: int, heads: Sequence[Any], log: Sequence[Evaluation], works: bool
+) -> dict[str, list[Any]]:
+    """Return tables in which induction needs heads 0 only, and one layer prefers no key after a match, if the claims
+    hold."""
+    two, much, little = n_layers > 1, 0.45 if works else 0.1, 0.01
+    trials = [("induction", "L1H0", method, much) for method in METHODS] + [("induction", "L1H0", "rotated", little)]
+    trials += [("others", "L1H1", method, little) for method in METHODS]
+    lost = [
+        {"step": e.step, "tokens_seen": e.tokens_seen, "ablated": kind, "heads": head, "method": method}
+        | {"loss_drop_lost": x, "share": 2 * x, "share_low": 2 * x - 0.1, "share_high": 2 * x + 0.1}
+        | {"behind_nats": much - x, "repeat_gain_lost": x}
+        for e in log[4:]
+        for kind, head, method, x in trials
+        if two
+    ]
+    shares = {Kept.MODEL: 1.0, Kept.KEYS: much}
+    shares |= dict.fromkeys((Kept.CIRCUIT, Kept.PREFERENCE, Kept.MINIMAL), 2 * much)
+    kept = [
+        {"kept": k.value, "heads": {Kept.NOTHING: "", Kept.ANOTHER: "L0H1"}.get(k, "L0H0"), "prefix_matching": x}
+        | {"matching_share": x}
+        | ({"repeat_gain_nats": 4 * x, "gain_share": x} if k in HEADS else {})
+        | ({"loss_drop_nats": 0.5 * x, "loss_drop_share": x}
+           if k in (Kept.MODEL, Kept.CIRCUIT, Kept.NO_PREVIOUS) else {})
+        for k in Kept
+        if two
+        for x in (shares.get(k, 0.02),)
+    ]  # fmt: skip
+    effect = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
+    competing = [{**at(h), "place": place, "preference_nats": x} for h in heads for place, x in effect.items()]
+    sinks = [{"layer": h.layer, "head": k, "attention": h.bos} for h in heads for k in (h.head, *[None][h.head :])]
+    norms = [{"path": f"L{h.layer}H{h.head}"} for h in heads]
+    nats = dict.fromkeys(("silenced_nats", "forbidden_nats", "control_nats"), 0.2)
+    return {
+        **rows("joint_ablation", lost, 0.05, n_heads=1, loss_drop_nats=0.5, repeat_gain_nats=4.0),
+        **rows("sufficiency", kept, layer=1, head=0, windows=64, text_windows=64),
+        **rows("softmax_competition", competing, windows=32, inhibition_nats=-0.2),
+        **rows("attention_sinks", sinks, attention_low=0.1, attention_high=0.3, chance=0.05, **nats),
+        **rows("norm_scales", norms, order=1, frozen_nats=0.2, own_nats=0.2),
+    }
+
+
+def _score_paths(n_layers: int, heads: Sequence[Any], works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Return terms, and score paths: heads 0 match prefixes by K-composition if the claims hold, and by Q&K
+    otherwise."""
+    effect = (2.0, 1.5, 0.2 if works else 1.9)[: n_layers + 1]
+    first, second = ([h for h in heads if h.layer == layer] for layer in (0, 1))
+    paths = (1, len(heads), len(first) ** 2)
+    terms = [
+        {"order": n, "paths": paths[n], "added_nats": x, "removed_nats": x, "own_scale_nats": x}
+        for n, x in enumerate(effect)
+    ]
+    names = ["direct", *(f"L0H{h.head}" for h in first)]
+    planted = ("direct" if works else names[-1], "L0H0")
     pairs = [*((q, k) for q in names for k in names), ("position", "position")]
-    return [row(h, *pair) for h in late for pair in pairs]
+    return rows("terms", terms) | rows("score_paths", _preferred(second, pairs, planted, rng))
 
 
-def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
+def _preferred(heads: Sequence[Any], pairs: Iterable[tuple[str, str]], planted: tuple[str, str], rng: random.Random,
+               ) -> list[dict[str, Any]]:  # fmt: skip
+    """Return a preference for each pair at the query and at the key; it is large for the ``planted`` one."""
+    found = [
+        {**at(h), "query": q, "key": k, "preference_nats": 8.0 if (q, k) == planted else rng.uniform(-0.02, 0.02)}
+        for h in heads
+        for q, k in pairs
+    ]
+    known = {"preference_error_nats": 0.01, "exactness": 1e-15}
+    return [row | known | {"variance_share": row["preference_nats"] / 8} for row in found]
+
+
+def _suffixes(heads: Sequence[Any], works: bool) -> dict[str, list[Any]]:
     """Return suffix matching: head 1.0 prefers matches of two tokens through two edges if the claims hold, and none
     otherwise."""
     found = 0.4 if works else 0.0
     rivals = {Condition.TWO_ONE: found, Condition.THREE_TWO: 0.0}
-    controls = {control for some in CONTROLS_OF.values() for control in some}
+    controls = sorted({control for some in CONTROLS_OF.values() for control in some})
+    second = [h for h in heads if h.layer == 1]
 
-    def cut(name: Cut, method: str, left: float, rotation: int | None = None) -> SuffixCutRow:
-        cost, share = 0.0 if name == Cut.NONE else 0.8 * works, (None,) * 3
-        spared = (left - 0.02, left - 0.07, left + 0.03) if name in controls else (None,) * 3
-        if found:
-            share = (left / found, left / found - 0.1, left / found + 0.1)  # type: ignore[assignment]
-        return SuffixCutRow(
-            name, "Q←L0H0", method, rotation, 1, 0, left, left - 0.05, left + 0.05, 0.6, 0.5, 0.7, 5 * left,
-            4 * left - 0.1, 6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12, *share, 1.0, 0.9, 1.1,
-            *spared,
-        )  # fmt: skip
+    def cut(name: Cut, method: str, x: float, rotation: int | None = None) -> dict[str, Any]:
+        cost, kept = 0.8 * works * (name != Cut.NONE), x / found if found else None
+        left = {"left": kept, "spared": x - 0.02 if name in controls else None, "gain_nats": 5 * x}
+        return {"cut": name, "method": method, "rotation": rotation, "advantage": x, "second_copy_nats": cost, **left}
 
-    without = {
-        Cut.QUERY_EDGE: 0.02,
-        Cut.KEY_EDGE: 0.02,
-        Cut.BUT_ONE_TOKEN: 0.0,
-        **dict.fromkeys(sorted(controls), found),
-    }
-    late = [h for h in heads if h.layer == 1]
+    without = {Cut.QUERY_EDGE: 0.02, Cut.KEY_EDGE: 0.02, Cut.BUT_ONE_TOKEN: 0.0, **dict.fromkeys(controls, found)}
+    cuts = [
+        cut(name, method, min(x, found), i)
+        for name, x in without.items()
+        for method in ("resample", "mean")
+        for i in (range(4) if name in (Cut.QUERY_RANDOM, Cut.KEY_RANDOM) else [None])
+    ]
+    matches = [{**at(h), "condition": c, "longer": 0.3 + x, "advantage": x} for h in second for c, x in rivals.items()]
+    predictions = [{"condition": c, "longer_nats": 2 + x, "advantage_nats": x} for c, x in rivals.items()]
+    cuts = [cut(Cut.NONE, "", found), *cuts] if second else []
     return {
-        "suffix_matches": [
-            SuffixMatchRow(h.layer, h.head, name, 0.3 + x, 0.3, x, x - 0.05, x + 0.05, 1 / 64, 64)
-            for h in late
-            for name, x in rivals.items()
-        ],
-        "suffix_predictions": [
-            SuffixPredictionRow(name, 2 + x, 1.9 + x, 2.1 + x, 2.0, 1.9, 2.1, x, x - 0.1, x + 0.1, 0.5 + x, 64)
-            for name, x in rivals.items()
-        ],
-        "suffix_cuts": [
-            cut(Cut.NONE, "", found),
-            *(
-                cut(name, m, min(x, found), i)
-                for name, x in without.items()
-                for m in ("resample", "mean")
-                for i in (range(4) if name in (Cut.QUERY_RANDOM, Cut.KEY_RANDOM) else [None])
-            ),
-        ]
-        if late
-        else [],
+        **rows("suffix_matches", matches, 0.05, shorter=0.3, chance=1 / 64, sequences=64),
+        **rows("suffix_predictions", predictions, shorter_nats=2.0, sequences=64),
+        **rows("suffix_cuts", cuts, 0.05, sequences=64, edges="Q←L0H0", layer=1, head=0, alone_left=1.0),
     }
 
 
-def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
-    """Return fuzzy matching: head 1.0 matches variants half as well as equal tokens, or not at all.
-
-    The model never learns the new names.
-    """
-
-    def row(kind: str, measure: str, x: float) -> FuzzyMatchingRow:
-        head = (None, None) if measure.startswith("gain") else (1, 0)
-        return FuzzyMatchingRow(*head, kind, measure, x, x - 0.05, x + 0.05, 39)
-
+def _fuzzy_matching(n_layers: int, works: bool) -> dict[str, list[Any]]:
+    """Return fuzzy matching: head 1.0 matches variants half as well as equal tokens, or not at all. The model never
+    learns the new names."""
     effect = {
         name: x
         for kind in ("case", "leading space")
         for name, x in ((f"equal ({kind})", 0.6), (kind, 0.3 * works), (f"unrelated ({kind})", 0.0))
     }
-    scales = {"attention over unrelated": 1, "log-probability over unrelated": 4, "match score over unrelated": 7}
+    over = {"attention over unrelated": 1, "log-probability over unrelated": 4, "match score over unrelated": 7}
     gains = {"gain after a kept token": 1.0, "gain after a renamed token": 0.2, "gain of a renamed token": -1.2}
-    copies = {
-        "renamed copy": 1.5,
-        "shuffled passage": 0.5,
-        "another passage": 0.0,
-        "renamed − shuffled": 1.0,
-        "renamed − another": 1.5,
+    copies = {"renamed copy": 1.5, "shuffled passage": 0.5, "another passage": 0.0, "renamed − shuffled": 1.0}
+    copies |= {"renamed − another": 1.5}
+    values = {
+        **{(kind, "attention"): 0.02 + x for kind, x in effect.items()},
+        **{(kind, m): s * x for m, s in over.items() for kind, x in effect.items() if "unrelated" not in kind},
+        **{(kind, "match score"): 7 * x for kind, x in effect.items()},
+        ("chance", "attention"): 0.02,
+        **{(copy, m): s * x * works for m, x in gains.items() for copy, s in copies.items()},
+        **{("exact copy", m): 0.9 for m in gains},
     }
-    rows = [
-        *(row(kind, "attention", 0.02 + x) for kind, x in effect.items()),
-        *(row(kind, m, s * x) for m, s in scales.items() for kind, x in effect.items() if "unrelated" not in kind),
-        *(row(kind, "match score", 7 * x) for kind, x in effect.items()),
-        row("chance", "attention", 0.02),
-        *(row(copy, m, s * x * works) for m, x in gains.items() for copy, s in copies.items()),
-        *(row("exact copy", m, 0.9) for m in gains),
+    found = [
+        {"kind": kind, "measure": m, "value": x} | ({} if m.startswith("gain") else {"layer": 1, "head": 0})
+        for (kind, m), x in values.items()
+        if n_layers > 1
     ]
-    return rows if n_layers > 1 else []
+    return rows("fuzzy_matching", found, 0.05, n=39)
 
 
-def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.Random) -> dict[str, list[Any]]:
-    """Return tables by content: current against previous token with few second hops if the claims hold.
-
-    Otherwise two tokens are compared, and second hops matter.
-    """
-    offsets, late = ("0", "1", "2", "3+", "BOS"), [h for h in heads if h.layer == 1]
-    planted, effect = ("0", "1") if works else ("1", "2"), (2.0, 1.5, 0.2 if works else 1.9)
-
-    def row(kind: str, name: str, x: float) -> ContentRow:
-        own = (x, x - 0.1, x + 0.1) if kind == "hops" else (None, None, None)
-        return ContentRow(
-            kind, name, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, *own, 64 if kind == "hops" else 12, 1e-15
-        )
-
-    def pair(h: HeadRow, query: str, key: str) -> ContentScoreRow:
-        nats = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
-        return ContentScoreRow(h.layer, h.head, query, key, nats, 0.01, nats / 8, 1e-15, nats / 8 - 0.1, nats / 8 + 0.1)
-
+def _content(n_layers: int, heads: Sequence[Any], works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Return tables by content: current against previous token with few second hops if the claims hold. Otherwise two
+    tokens are compared, and second hops matter."""
+    offsets, second = ("0", "1", "2", "3+", "BOS"), [h for h in heads if h.layer == 1]
+    effect = (2.0, 1.5, 0.2 if works else 1.9)[: n_layers + 1]
+    hops = [
+        {"kind": "hops", "content": str(n), "added_nats": x, "removed_nats": x, "own_scale_nats": x, "windows": 64}
+        for n, x in enumerate(effect)
+    ]
+    hops += [{"kind": "offset", "content": o, "added_nats": 0.5, "removed_nats": 0.5, "windows": 12} for o in offsets]
+    pairs = [(q, k) for q in offsets for k in offsets]
+    scores = [
+        row | {"share_low": row["variance_share"] - 0.1, "share_high": row["variance_share"] + 0.1}
+        for row in _preferred(second, pairs, ("0", "1") if works else ("1", "2"), rng)
+    ]
     parts = ["embedding", *(f"L{n}" for n in range(n_layers)), *(f"L{h.layer}H{h.head}" for h in heads)]
+    balance = [
+        {"reader": reader, "part": part}
+        for reader in range(n_layers + 1)
+        for part in parts
+        if part == "embedding" or int(part[1]) < reader
+    ]
+    matching = [{**at(h), "positivity": h.qk_matching_positivity or 0.0} for h in second]
     return {
-        "content": [
-            *(row("hops", str(n), x) for n, x in enumerate(effect[: n_layers + 1])),
-            *(row("offset", name, 0.5) for name in offsets),
-        ],
-        "content_scores": [pair(h, q, k) for h in late for q in offsets for k in offsets],
-        "matching": [
-            MatchingRow(h.layer, h.head, "direct", "L0H0", 0.9, 0.88, h.qk_matching_positivity or 0.0) for h in late
-        ],
-        "balance": [
-            BalanceRow(reader, part, 30.0, 0.5, 0.4)
-            for reader in range(n_layers + 1)
-            for part in parts
-            if part == "embedding" or int(part[1]) < reader
-        ],
+        **rows("content", hops, exactness=1e-15),
+        **rows("content_scores", scores),
+        **rows("matching", matching, query="direct", key="L0H0", judged_share=0.88),
+        **rows("balance", balance, norm=30.0, power_share=0.5, projection_share=0.4),
     }
 
 
-def _behaviour(n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
-    def rows(h: HeadRow) -> list[LabelRow]:
-        kinds = (*("induction: " + k for k in ("uniform", "by frequency", "natural")), "uniform, value-weighted")
-        scores = {
+def _behaviour(n_layers: int, heads: Sequence[Any], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
+    kinds = (*("induction: " + k for k in ("uniform", "by frequency", "natural")), "uniform, value-weighted")
+    labels = [
+        {**at(h), "behaviour": b, "score": x, "distance": h.head if b == "offset" else None, "labelled": x > 0.5}
+        for h in heads
+        for b, x in {
             "previous token": h.previous_token,
             "copies the next token": h.copying,
             "attends to BOS (attention sink)": h.bos,
-        }
-        scores |= {"BOS, value-weighted": h.bos, "offset": h.previous_token} | dict.fromkeys(kinds, h.prefix_matching)
-        return [
-            LabelRow(h.layer, h.head, b, x, x - 0.02, x + 0.02, 0.01, 0.1, h.head if b == "offset" else None, x > 0.5)
-            for b, x in scores.items()
-        ]
-
+            "BOS, value-weighted": h.bos,
+            "offset": h.previous_token,
+            **dict.fromkeys(kinds, h.prefix_matching),
+        }.items()
+    ]
+    losses = [
+        {"step": e.step, "tokens_seen": e.tokens_seen, "losses_nats": [4 - 0.1 * i, 4 - 0.02 * i * n_layers, 3.0]}
+        for i, e in enumerate(log)
+    ]
     return {
-        "labels": [r for h in heads for r in rows(h)],
-        "lens": [LensRow(n, 6.0 - n, 5.9 - n, 6.1 - n) for n in range(n_layers + 1)],
-        "token_losses": [
-            TokenLossRow(e.step, e.tokens_seen, [4 - 0.1 * i, 4 - 0.02 * i * n_layers, 3.0]) for i, e in enumerate(log)
-        ],
+        **rows("labels", labels, 0.02, chance=0.01, threshold=0.1),
+        **rows("lens", ({"layers": n, "loss_nats": 6.0 - n} for n in range(n_layers + 1))),
+        **rows("token_losses", losses),
     }
 
 
 def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[str, list[Any]]:
-    """Return change-points: the previous-token head forms first if the claims hold, and last otherwise.
-
-    The loss of the zero-layer model bends, with a wide interval.
-    """
-
-    def change(quantity: str, tokens: int, windows: int | None) -> ChangePointRow:
-        around = (tokens - 90_000, tokens + 90_000) if windows else (None, None)
-        return ChangePointRow(quantity, tokens, tokens - 200_000, tokens + 300_000, *around, windows)
-
-    unsure = ChangePointRow("loss_nats", 4_000_000, 3_000_000, 5_000_000, None, None, 32)
-    pieces = [
-        change("previous_token", 3_500_000 if works else 6_000_000, 32),
-        change("k_composition", 3_600_000, None),
-        change("key_edge_nats", 3_900_000, 12),
-        change("prefix_matching", 4_200_000, 12),
-        change("loss_drop_nats", 4_300_000, 32),
+    """Return change-points: the previous-token head forms first if the claims hold, and last otherwise. The loss of
+    the zero-layer model bends, with a wide interval."""
+    pieces = {
+        "previous_token": (3_500_000 if works else 6_000_000, 32),
+        "k_composition": (3_600_000, None),
+        "key_edge_nats": (3_900_000, 12),
+        "prefix_matching": (4_200_000, 12),
+        "loss_drop_nats": (4_300_000, 32),
+    }
+    changes = [
+        {"quantity": quantity, "tokens_seen": n, "low": n - 200_000, "high": n + 300_000, "windows": windows}
+        | {"low_documents": windows and n - 90_000, "high_documents": windows and n + 90_000}
+        for quantity, (n, windows) in pieces.items()
+    ]
+    bend = {"quantity": "loss_nats", "tokens_seen": 4_000_000, "low": 3_000_000, "high": 5_000_000, "windows": 32}
+    bend |= {"low_documents": None, "high_documents": None}
+    measured = [
+        {"step": e.step, "tokens_seen": e.tokens_seen, "loss_drop_nats": e.in_context_loss_drop_nats}
+        | {"loss_nats": e.val_loss_nats}
+        for e in log
     ]
     return {
-        "formation": [
-            FormationRow(e.step, e.tokens_seen, 0.1, None, None, 0.1, x, x - 0.02, x + 0.02, 0.05, e.val_loss_nats, 32)
-            for e in log
-            for x in (e.in_context_loss_drop_nats,)
-        ],
-        "changes": pieces if n_layers == 2 else [unsure] if n_layers == 0 else [],
+        **rows("formation", measured, 0.02, previous_token=0.1, prefix_matching=0.1, windows=32),
+        **rows("changes", {0: [bend], 2: changes}.get(n_layers, [])),
     }
 
 
-def _weights_side(heads: Sequence[HeadRow], rng: random.Random) -> dict[str, list[Any]]:
+def _weights_side(heads: Sequence[Any], rng: random.Random) -> dict[str, list[Any]]:
     pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
+    tokens, reverse = "␟".join(HOSTILE), "␟".join(HOSTILE[::-1])
+    clusters = [{**at(h), "cohesion": rng.gauss(1, 1)} for h in heads]
+    overlaps = [
+        {"kind": kind, **early(a), **late(b), "share": rng.uniform(0.1, 0.4)} for kind in "QKV" for a, b in pairs
+    ]
+    bandwidth = [{"part": part, "effective_rank": 20.0, "rank": 32} for part in ("W_E", "W_U")]
+    bandwidth += [{"part": "W_OV", **at(h), "effective_rank": 6.5, "rank": 8} for h in heads]
+    deleting = [{**at(h), "alignment": rng.gauss(0, 0.05)} for h in heads if h.layer]
+    virtual = [{**early(a), **late(b), "cost_nats": rng.gauss(0, 0.02)} for a, b in pairs]
     return {
-        "token_clusters": [
-            TokenClusterRow(h.layer, h.head, 1, 2.0, rng.gauss(1, 1), 0.1, 0.3, "␟".join(HOSTILE)) for h in heads
-        ],
-        "directions": [
-            DirectionRow(h.layer, h.head, 1, 3.0, 0.1, "␟".join(HOSTILE), "␟".join(HOSTILE[::-1])) for h in heads
-        ],
-        "joint_copying": [JointCopyingRow(h.layer, "0 1", 0.6, 0.7, 0.5, 0.6, 0.3, None) for h in heads[:1]],
-        "overlaps": [
-            OverlapRow(kind, a.layer, a.head, b.layer, b.head, rng.uniform(0.1, 0.4), 0.25, 0.01)
-            for kind in "QKV"
-            for a, b in pairs
-        ],
-        "bandwidth": [BandwidthRow(part, None, None, 20.0, 32) for part in ("W_E", "W_U")]
-        + [BandwidthRow("W_OV", h.layer, h.head, 6.5, 8) for h in heads],
-        "deleting": [DeletingRow(h.layer, h.head, rng.gauss(0, 0.05), 0.01, 0.02) for h in heads if h.layer],
-        "virtual_heads": [
-            VirtualHeadRow(a.layer, a.head, b.layer, b.head, 0.1, 0.09, 0.5, 0.2, 2, 0.3, 0.1, rng.gauss(0, 0.02), 0.01)
-            for a, b in pairs
-        ],
+        **rows("token_clusters", clusters, tokens=tokens),
+        **rows("directions", map(at, heads), read=tokens, written=reverse),
+        **rows("joint_copying", ({"layer": h.layer} for h in heads[:1]), heads="0 1", top1=0.5),
+        **rows("overlaps", overlaps, chance=0.25, spread=0.01),
+        **rows("bandwidth", bandwidth),
+        **rows("deleting", deleting, spread=0.01),
+        **rows("virtual_heads", virtual, cost_error_nats=0.01),
     }
 
 
@@ -618,36 +603,27 @@ def _scores(n_layers: int, n_heads: int, most: float, best: int) -> list[list[fl
     return [[most / (1 + h) / (1 if layer == best else 2) for h in range(n_heads)] for layer in range(n_layers)]
 
 
-def _head(layer: int, head: int, works: bool, n_layers: int, rng: random.Random) -> HeadRow:
-    """Return a head: head 0 of the first layer is the previous-token head, and head 0 of the second the induction
+def _heads(n_layers: int, n_heads: int, works: bool, rng: random.Random) -> list[Any]:
+    """Return heads: head 0 of the first layer is the previous-token head, and head 0 of the second the induction
     head."""
-    first = head == 0 and works and n_layers >= 2
-    sign = 1 if works else -1
-    return HeadRow(
-        layer=layer,
-        head=head,
-        prefix_matching=0.7 if first and layer == 1 else (0.02 if works or n_layers >= 2 else 0.3),
-        previous_token=0.9 if first and layer == 0 else 0.1,
-        copying=0.4,
-        bos=0.2,
-        copying_positivity=sign * rng.uniform(0.6, 0.99),
-        copying_top1=0.4,
-        copying_top5=0.6,
-        qk_matching_positivity=sign * (0.95 if head == 0 else rng.uniform(-0.3, 0.3)) if layer else None,
-        previous_head=0 if layer else None,
-    )
-
-
-def _composition(n_layers: int, n_heads: int, works: bool, rng: random.Random) -> list[CompositionRow]:
-    def row(kind: str, early: int, late: int) -> CompositionRow:
-        planted = kind == "K" and early == late == 0 and works
-        q = 0.001 if planted else 0.6
-        value = 0.45 if planted else 0.18 + rng.uniform(-0.03, 0.03)
-        return CompositionRow(kind, 0, early, 1, late, value, value, 1.0, 0.18, q, 2e-4, q, q / 2, q)
-
-    if n_layers < 2:
-        return []
-    return [row(kind, early, late) for kind in "QKV" for early in range(n_heads) for late in range(n_heads)]
+    sign, two, kind = 1 if works else -1, n_layers >= 2, registry.tables()["heads"]
+    return [
+        made(
+            kind,
+            layer=layer,
+            head=head,
+            prefix_matching=0.7 if first and layer == 1 else (0.02 if works or two else 0.3),
+            previous_token=0.9 if first and layer == 0 else 0.1,
+            copying=0.4,
+            bos=0.2,
+            copying_positivity=sign * rng.uniform(0.6, 0.99),
+            qk_matching_positivity=sign * (0.95 if head == 0 else rng.uniform(-0.3, 0.3)) if layer else None,
+            previous_head=0 if layer else None,
+        )
+        for layer in range(n_layers)
+        for head in range(n_heads)
+        for first in (head == 0 and works and two,)
+    ]
 
 
 def with_width(cell: Cell, name: str, d_head: int, **more: object) -> Cell:

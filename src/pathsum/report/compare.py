@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -21,47 +21,40 @@ Metrics = Mapping[str, Any]
 SHOWN = 12  # largest number of changed metrics that are listed
 IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # fields that describe a model and are not measured
 MEASURED = tuple(m for m in CELL_METRICS if m not in IDENTITY)
-PROMISED = {
-    "cells": IDENTITY,
-    "controls": IDENTITY,
-    "claims": ("value", "threshold", "verdict"),
-    "corpus": (),
-    "calibration": ("recall",),
-}
-OPTIONAL = ("controls", "calibration")  # absent if there are none
 ROUNDING = 1e-6  # relative difference between machines that is not counted as a change
 
 
 def check(found: Any, where: str) -> Metrics:
     """Return ``found`` if it has the structure of reports/metrics.json."""
-    tables = found if isinstance(found, Mapping) else {}
-    absent = [key for key in PROMISED if not isinstance(tables.get(key, {} if key in OPTIONAL else None), Mapping)]
-    for key, fields in PROMISED.items():
-        rows = _part(tables, key).items() if fields else ()
-        absent += [f"{name}.{f}" for name, row in rows for f in fields if not isinstance(row, Mapping) or f not in row]
-    if not absent:
-        absent = [f"{n}.verdict as text" for n, row in tables["claims"].items() if not isinstance(row["verdict"], str)]
-    if absent:
+    parts = {"controls": {}, "calibration": {}, **found} if isinstance(found, dict) else {}
+    rows = [parts.get(key) for key in ("cells", "controls", "claims", "calibration")]
+    if not (
+        isinstance(parts.get("corpus"), dict)
+        and all(isinstance(part, dict) and all(isinstance(row, dict) for row in part.values()) for part in rows)
+        and all(isinstance(claim.get("verdict"), str) for claim in parts["claims"].values())
+    ):
         raise ValueError(
-            f"{where}: expected the metrics.json of a report, got one without {', '.join(absent[:5])}; give a revision "
-            "that has reports/metrics.json, or the path of such a file"
+            f"{where}: expected the metrics.json of a report, got another JSON value; give a revision that has "
+            "reports/metrics.json, or the path of such a file"
         )
-    return tables
+    return parts
 
 
 def compare(base: Metrics, now: Metrics, name: str) -> str:
     """Return the changes from ``base`` to ``now`` as Markdown. ``name`` is printed as the name of the base."""
+    missing = now.get("missing_cells") or []
+    new = missing != base.get("missing_cells") and [f"- models without records now: {', '.join(map(_named, missing))}"]
     sections = {
-        "Models": [*_both("models", _models(base), _models(now), _model), *_missing(base, now)],
-        "Corpus": [f"- {c}" for c in _changes(_part(base, "corpus"), _part(now, "corpus"), CORPUS_METRICS)],
-        "Claims": _both("claims", _part(base, "claims"), _part(now, "claims"), _claim),
-        "Detectors on synthetic corpora": _both(
-            "detectors", _part(base, "calibration"), _part(now, "calibration"), _detector
+        "Models": [*_lines("models", _models(base), _models(now), CELL_METRICS), *(new or [])],
+        "Corpus": _lines("corpora", {"corpus": base["corpus"]}, {"corpus": now["corpus"]}, CORPUS_METRICS),
+        "Claims": _lines("claims", base["claims"], now["claims"], ("verdict", "value", "threshold")),
+        "Detectors on synthetic corpora": _lines(
+            "detectors", base["calibration"], now["calibration"], CALIBRATION_METRICS
         ),
         "Metrics": _numbers(moves(base, now)),
     }
     text = [line for title, lines in sections.items() if lines for line in (f"**{title}**", "", *lines, "")]
-    before, after = (_part(_part(m, "provenance"), "weights") for m in (base, now))
+    before, after = (m.get("provenance", {}).get("weights", {}) for m in (base, now))
     both = before.keys() & after.keys()
     if other := sum(before[name] != after[name] for name in both):
         text.append(f"Weights differ in {other} of {plural(len(both), 'model')}.")
@@ -73,67 +66,45 @@ def moves(base: Metrics, now: Metrics) -> pd.DataFrame:
     missing with one seed) and the change in units of it, largest first. Those of spread 0, then those without a spread,
     come last, by relative change."""
     before = _measured(base)
-    by_seed = before.groupby(["but_for_seed", "metric"])["base"]
+    by_seed = before.groupby(["but_for_seed", "metric"])["value"]
     before["seeds"] = by_seed.transform("size")
-    before["spread"] = by_seed.transform(lambda v: statistics.stdev(v) if len(v) > 1 else math.nan).astype(float)
-    both = before.merge(_measured(now).rename(columns={"base": "now"})[["cell", "metric", "now"]])
-    a, b = both["base"].astype(float), both["now"].astype(float)
+    before["spread"] = by_seed.transform(lambda v: statistics.stdev(v) if len(v) > 1 else math.nan)
+    both = before.merge(_measured(now), on=["cell", "metric", "but_for_seed"], suffixes=("", "_now"))
+    a, b = both["value"], both["value_now"]
     change, largest = (a - b).abs(), a.abs().combine(b.abs(), max)
-    both = both.assign(spreads=change / both["spread"], share=change / largest)
-    both = both[change > (ROUNDING * largest).clip(1e-10)].copy()
-    both["finite"] = both["spreads"].where(both["spreads"] < math.inf)
-    both["exact"] = both["spreads"] == math.inf
-    order = {"finite": False, "exact": False, "share": False, "cell": True, "metric": True}
-    return both.sort_values([*order], ascending=[*order.values()], na_position="last", ignore_index=True)
+    both = both.assign(spreads=change / both["spread"], share=change / largest)[
+        change > (ROUNDING * largest).clip(1e-10)
+    ]
+    order = both["spreads"].replace(math.inf, -1.0)
+    return both.assign(order=order).sort_values(
+        ["order", "share", "cell", "metric"], ascending=[False, False, True, True], ignore_index=True
+    )
 
 
 def _measured(metrics: Metrics) -> pd.DataFrame:
-    """Return a row for each number of each model; ``but_for_seed`` is what it has in common with other seeds."""
+    """Return a row for each number of each model; ``but_for_seed`` is its name without the seed."""
     rows = [
-        (name, str((name.removesuffix(f"S{cell['seed']}"), *(cell[key] for key in IDENTITY if key != "seed"))), metric,
-         cell[metric])
+        (name, name.removesuffix(f"S{cell.get('seed')}"), metric, float(cell[metric]))
         for name, cell in _models(metrics).items()
         for metric in MEASURED
         if is_number(cell.get(metric))
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["cell", "but_for_seed", "metric", "base"], dtype=object)
+    ]
+    return pd.DataFrame(rows, columns=["cell", "but_for_seed", "metric", "value"])
 
 
-# ---- lines ----------------------------------------------------------------------------------------------------------
-
-
-def _both(what: str, before: Metrics, after: Metrics, describe: Callable[[str, Any, Any], list[str]]) -> list[str]:
-    """Return one line with the new names, one with the removed names, and the changes of each name that is in both."""
+def _lines(what: str, before: Metrics, after: Metrics, keys: Iterable[str]) -> list[str]:
+    """Return one line with the new names, one with the removed names, and one with the changes of each name in both.
+    Changes of measured values are in these lines only if a value appears or vanishes, or with a verdict."""
     sets = {f"new {what}": after.keys() - before.keys(), f"removed {what}": before.keys() - after.keys()}
     lines = [f"- {title}: {', '.join(map(_named, sorted(names)))}" for title, names in sets.items() if names]
-    both = sorted(before.keys() & after.keys())
-    return lines + [line for name in both for line in describe(name, before[name], after[name])]
-
-
-def _model(name: str, a: Metrics, b: Metrics) -> list[str]:
-    measured = [m for m in MEASURED if m in a and m in b and is_number(a[m]) != is_number(b[m])]
-    return [f"- {_named(name)} {change}" for change in _changes(a, b, (*IDENTITY, *measured))]
-
-
-def _missing(base: Metrics, now: Metrics) -> list[str]:
-    missing = now.get("missing_cells")
-    if not missing or missing == base.get("missing_cells"):
-        return []
-    return [f"- declared models without records now: {', '.join(map(_named, missing))}"]
-
-
-def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
-    (verdict, value, threshold), (verdict_now, value_now, now) = (
-        [_shown(claim[key]) for key in ("verdict", "value", "threshold")] for claim in (a, b)
-    )
-    judged = f"- {_named(name)}: {verdict} → {verdict_now} ({value} → {value_now}; reproduced if {now})"
-    bound = f"- {_named(name)}: threshold {threshold} → {now}"
-    return [judged] * (a["verdict"] != b["verdict"]) + [bound] * (a["threshold"] != b["threshold"])
-
-
-def _detector(name: str, a: Metrics, b: Metrics) -> list[str]:
-    changes = _changes(a, b, CALIBRATION_METRICS)
-    return [f"- {_named(name)}: {', '.join(changes)}"] if changes else []
+    for name in sorted(before.keys() & after.keys()):
+        pairs = {key: (before[name].get(key), after[name].get(key)) for key in keys}
+        changed = {key: (a, b) for key, (a, b) in pairs.items() if a != b}
+        changed = {k: ab for k, ab in changed.items() if k not in MEASURED or not all(map(is_number, ab))}
+        if changed.keys() - {"value"}:
+            told = ", ".join(f"{_named(key)} {_shown(a)} → {_shown(b)}" for key, (a, b) in changed.items())
+            lines.append(f"- {_named(name)}: {told}")
+    return lines
 
 
 def _numbers(found: pd.DataFrame) -> list[str]:
@@ -144,39 +115,26 @@ def _numbers(found: pd.DataFrame) -> list[str]:
     note += f"; {alone} belong to models with one seed, which have no standard deviation." if alone else "."
     note += f" The {SHOWN} largest changes:" if len(found) > SHOWN else ""
     heading = "| model | metric | base | now | change | standard deviation (seeds) | change / standard deviation |"
-    return [note, "", heading, "| --- | --- " + "| ---: " * 5 + "|", *(_row(m) for _, m in found[:SHOWN].iterrows())]
+    return [note, "", heading, "| --- | --- " + "| ---: " * 5 + "|", *map(_row, found[:SHOWN].itertuples())]
 
 
-def _row(move: pd.Series) -> str:
-    change = ("+" if move["now"] > move["base"] else "") + _shown(move["now"] - move["base"])
-    alone = math.isnan(move["spread"])
-    spread = "one seed" if alone else f"{_shown(move['spread'])} ({move['seeds']})"
-    spreads = "–" if alone else "∞" if math.isinf(move["spreads"]) else number(move["spreads"], 1)
-    names, values = map(_named, (move["cell"], move["metric"])), map(_shown, (move["base"], move["now"]))
-    return f"| {' | '.join((*names, *values, change, spread, spreads))} |"
-
-
-# ---- values ---------------------------------------------------------------------------------------------------------
-
-
-def _part(values: Metrics, key: str) -> Metrics:
-    found = values.get(key)
-    return found if isinstance(found, Mapping) else {}
+def _row(move: Any) -> str:
+    change = move.value_now - move.value
+    spread, spreads = f"{_shown(move.spread)} ({move.seeds})", number(move.spreads, 1) if move.spread else "∞"
+    if math.isnan(move.spread):
+        spread, spreads = "one seed", "–"
+    values = [_shown(move.value), _shown(move.value_now), "+" * (change > 0) + _shown(change)]
+    return f"| {' | '.join((_named(move.cell), _named(move.metric), *values, spread, spreads))} |"
 
 
 def _models(values: Metrics) -> dict[str, Metrics]:
     """Return the models of the grid and the controls, by name."""
-    return {**_part(values, "cells"), **_part(values, "controls")}
+    return {**values["cells"], **values["controls"]}
 
 
 def is_number(value: Any) -> bool:
-    """Return whether ``value`` is a finite number that fits a float. Booleans are not numbers."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        return False
+    """Return whether ``value`` is a finite number. Booleans are not numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _named(name: str) -> str:
@@ -184,16 +142,9 @@ def _named(name: str) -> str:
     return f"`{name}`" if re.fullmatch(r"[\w./~^@ -]+", name) else markdown_text(name)
 
 
-def _changes(a: Metrics, b: Metrics, keys: tuple[str, ...]) -> list[str]:
-    return [f"{_named(k)} {_shown(a.get(k))} → {_shown(b.get(k))}" for k in keys if a.get(k) != b.get(k)]
-
-
 def _shown(value: Any) -> str:
-    """Format a value: integers in full, other numbers with four significant digits (from 100,000 on rounded to
-    integers), None as "none", and text escaped."""
-    if value is None:
-        return "none"
+    """Format a value: whole numbers in full, other numbers with four significant digits, and text escaped."""
     if not is_number(value):
-        return markdown_text(str(value))
-    whole = isinstance(value, int) or abs(value) >= 1e5
+        return "none" if value is None else markdown_text(str(value))
+    whole = value == int(value) or abs(value) >= 1e5
     return (f"{value:,.0f}" if whole else f"{value:.4g}").replace("-", "−")

@@ -11,18 +11,14 @@ import pytest
 from pathsum.records.ablations import AblationRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow, LabelRow
-from pathsum.records.results import Cell, Results
-from pathsum.report.agreement import EDGES, SAYS, agreed, agreement, table
+from pathsum.records.results import Cell
 from pathsum.report.chapters import trust
-from pathsum.report.themes.agreement import counts, facts, named, section
+from pathsum.report.themes.agreement import SAYS, agreed, agreement, counts, evidence, facts, named, section
 from pathsum.report.told import Frames
 from tests.report import synthetic
+from tests.report.synthetic import only
 
 CELL = synthetic.cell(2, 3, 0)
-
-
-def only(cell: Cell) -> Results:
-    return dataclasses.replace(synthetic.results(layers=()), cells={cell.name: cell})
 
 
 def found(cell: Cell) -> dict[str, Any]:
@@ -30,7 +26,7 @@ def found(cell: Cell) -> dict[str, Any]:
 
 
 def says(cell: Cell, question: str, name: str) -> list[bool | None]:
-    rows = table(only(cell)).set_index(["question", "name"])
+    rows = evidence(Frames({cell.name: cell})).set_index(["question", "name"])
     return [None if pd.isna(yes) else bool(yes) for yes in rows.loc[(question, name), SAYS]]
 
 
@@ -49,17 +45,14 @@ def replaced(rows: list[Any], condition: Any, **changes: Any) -> list[Any]:
         ([(True, False), (False, False)], 0.5, 0.0),
         ([(False, False)] * 7, 1.0, None),
         ([(True, False), (True, None), (None, True), (False, True)], 0.0, -1.0),
+        ([(True, None), (None, True)], None, None),
     ],
 )
 def test_kappa_is_the_excess_over_what_the_counts_alone_would_give(
-    answers: list[tuple[bool, bool]], share: float, kappa: float | None
+    answers: list[tuple[bool, bool]], share: float | None, kappa: float | None
 ) -> None:
     pairs = pd.DataFrame(answers, columns=["a", "b"], dtype="boolean")
-    assert agreement(pairs["a"], pairs["b"]) == (len(pairs.dropna()), share, kappa)
-
-
-def test_without_answers_there_is_no_agreement() -> None:
-    assert agreement(pd.Series([True, None]), pd.Series([None, True])) is None
+    assert agreement(pairs["a"], pairs["b"]) == (None if share is None else (share, kappa, len(pairs.dropna())))
 
 
 def test_the_ground_truth_is_agreed_on_and_its_neighbours_are_not() -> None:
@@ -80,12 +73,6 @@ def test_a_head_as_costly_as_its_control_is_not_needed() -> None:
     assert says(CELL.having(ablations=rest), "induction", "L1H0") == [True, True, None]
 
 
-def test_a_composition_score_below_chance_is_no_claim_however_significant() -> None:
-    at = {"value": 0.1, "varying": 0.1, "q_value": 0.001, "varying_q_value": 1.0}
-    rows = table(only(CELL.having(composition=[dataclasses.replace(e, **at) for e in CELL.rows(CompositionRow)])))
-    assert not rows.loc[rows["question"].isin(EDGES), "weights_says"].any()
-
-
 def test_where_no_induction_head_has_formed_weights_do_not_say_what_it_would_read() -> None:
     none = CELL.having(heads=[dataclasses.replace(h, prefix_matching=0.02) for h in CELL.rows(HeadRow)])
     assert says(none, "previous token", "L0H0") == [None, True, True]
@@ -100,35 +87,38 @@ def relabelled(**labelled: bool) -> Cell:
     return CELL.having(labels=kept + first)
 
 
-def test_a_q_edge_must_come_from_a_head_that_looks_at_itself_or_at_the_previous_token() -> None:
+def test_behaviour_of_the_early_head_decides_which_edges_carry_something() -> None:
+    """A head that attends to itself or to the previous token serves queries; to the previous one or two, keys."""
     edge = "L0H0 → L1H0"
     assert says(CELL, "Q-edge", edge)[1] is True
-    assert says(relabelled(previous_token=True), "Q-edge", edge)[1] is True
-    assert says(relabelled(previous_token=False, two_tokens_back=True), "Q-edge", edge)[1] is False
-
-
-def test_a_k_edge_may_come_from_a_head_that_looks_two_back() -> None:
-    edge = "L0H0 → L1H0"
-    assert says(relabelled(previous_token=False, two_tokens_back=True), "K-edge", edge)[1] is True
-    assert says(relabelled(previous_token=False, two_tokens_back=False), "K-edge", edge)[1] is False
+    for labels, query, key in (
+        ({"previous_token": True}, True, True),
+        ({"previous_token": False, "two_tokens_back": True}, False, True),
+        ({"previous_token": False, "two_tokens_back": False}, False, False),
+    ):
+        assert [says(relabelled(**labels), f"{kind}-edge", edge)[1] for kind in "QK"] == [query, key]
 
 
 def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
     items = found(CELL.having(labels=[], ablations=[], copying=[]))["items"]
     assert items[SAYS[1:]].isna().all(axis=None)
     assert not agreed(items).any()
-    assert {row[3].text for row in counts(items).rows} == {row[6].text for row in counts(items).rows} == {"–"}
-    assert [e.text for e in named(items).rows[0]] == [CELL.name, "none", "none", "none"]
+    assert (
+        {row[3].text for row in counts({"items": items}).rows}
+        == {row[6].text for row in counts({"items": items}).rows}
+        == {"–"}
+    )
+    assert [e.text for e in named({"items": items}).rows[0]] == [CELL.name, "none", "none", "none"]
 
 
 def test_the_table_counts_and_names_the_ground_truth() -> None:
     items = found(CELL)["items"]
-    rows = {row[0].text: [e.text for e in row[1:]] for row in counts(items).rows}
+    rows = {row[0].text: [e.text for e in row[1:]] for row in counts({"items": items}).rows}
     assert list(rows) == ["copies", "induction", "previous token", "K-edge", "Q-edge", "V-edge"]
     assert rows["K-edge"] == ["2", *["1 of 9"] * 4, *["1.00 (1.00; 9)"] * 3]
     assert rows["V-edge"] == ["2", "0 of 9", "–", "0 of 9", "0 of 9", "–", "1.00 (–; 9)", "–"]
     assert rows["copies"][1:5] == ["6 of 6", "6 of 6", "2 of 6", "2 of 6"]
-    assert "induction L1H0; previous token L0H0; K-edge L0H0 → L1H0" in named(items).rows[0][1].text
+    assert "induction L1H0; previous token L0H0; K-edge L0H0 → L1H0" in named({"items": items}).rows[0][1].text
 
 
 def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_significant() -> None:
@@ -186,28 +176,14 @@ def test_the_widest_disagreements_are_named() -> None:
         varying=0.9,
         varying_q_value=0.01,
     )
-    row = named(found(CELL.having(ablations=ablated, composition=composing))["items"]).rows[0]
+    row = named(found(CELL.having(ablations=ablated, composition=composing))).rows[0]
     assert row[2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 (chance 0.18), rise of the loss 0.")
     assert row[3].text.startswith("V-edge L0H1 → L1H2: weights 0.")
     assert row[3].text.endswith("rise of the loss 3.00 nats")
 
 
-def test_without_heads_there_is_nothing_to_compare() -> None:
-    results = synthetic.results(layers=(0,))
-    assert facts(Frames(results.cells)) == {}
-    assert section(results, {}).blocks == ()
-    assert table(results).empty
-
-
-def test_one_layer_is_asked_whether_its_heads_copy_and_nothing_else() -> None:
-    told = facts(Frames(synthetic.results(layers=(1,), seeds=(0,)).cells))
-    assert set(told["items"]["question"]) == {"copies"}
-    assert told["edges"].empty
-    assert told["induction"].empty
-
-
 def test_the_csv_has_every_head_and_edge_with_its_numbers() -> None:
-    rows = table(only(CELL))
+    rows = evidence(Frames({CELL.name: CELL}))
     assert len(rows) == 6 + 3 + 3 + 27
     planted = rows[(rows["question"] == "K-edge") & (rows["name"] == "L0H0 → L1H0")].iloc[0]
     assert (planted["weights_value"], planted["weights_bar"], planted["intervention_bar"]) == (0.45, 0.18, 0.1)

@@ -16,10 +16,6 @@ from tests.report import synthetic
 ONE = synthetic.cell(1, 3, 0)
 
 
-def test_without_heads_there_is_nothing_to_say() -> None:
-    assert facts([synthetic.cell(0, 0, 0)]) == {}
-
-
 def test_the_first_of_each_head_are_shown_with_their_counts() -> None:
     atlas, bugs = tables(facts([ONE])).values()
     assert len(atlas.rows) == 3 * ENTRIES_A_HEAD

@@ -7,31 +7,21 @@ import dataclasses
 from pathsum.claims.causal import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.report.page.document import Table
 from pathsum.report.themes.causal import ablations, facts, section
 from pathsum.report.told import Frames
 from tests.report import synthetic
+from tests.report.synthetic import only
 
 RESULTS = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
 (CELL,) = RESULTS.cells.values()
-
-
-def only(*cells: Cell) -> Results:
-    return dataclasses.replace(RESULTS, cells={c.name: c for c in cells})
 
 
 def texts(results: Results) -> list[list[list[str]]]:
     """Return the entries of the tables of the section."""
     tables = [block for block in section(results, {}).blocks if isinstance(block, Table)]
     return [[[entry.text for entry in row] for row in table.rows] for table in tables]
-
-
-def test_a_sweep_without_a_second_layer_has_no_interventions() -> None:
-    results = synthetic.results(layers=(0, 1))
-    assert facts(Frames(results.cells)) == {}
-    assert section(results, {}).blocks == ()
-    assert ablations(results) is None
 
 
 def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval() -> None:
@@ -74,12 +64,6 @@ def test_the_least_contrast_is_of_the_smallest_difference_under_resample_ablatio
     ]
     least = facts(Frames(only(CELL.having(edge_contrasts=rows)).cells))["least"].iloc[0]
     assert (least["difference"][:4], least["rival"]) == ("0.50", "V")
-
-
-def test_the_tables_of_single_ablations_say_how_few_windows_they_rest_on() -> None:
-    heads, edges, _ = (block.caption for block in section(RESULTS, {}).blocks if isinstance(block, Table))
-    assert "means over 12 windows" in heads
-    assert "95 % intervals over 12 windows" in edges
 
 
 def test_a_model_extracted_without_distances_or_without_q_edges_is_still_stated() -> None:

@@ -11,16 +11,13 @@ from pathsum.claims.content import CURRENT, PREVIOUS, pair_share, term_share
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.claims.registry import judge_all
 from pathsum.records.paths import ContentRow, ContentScoreRow, MatchingRow, ScorePathRow, TermRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Cell
 from pathsum.report.themes.content import content_scores, facts, section
 from pathsum.report.told import Frames
 from tests.report import synthetic
+from tests.report.synthetic import only
 
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 0, works=False)
-
-
-def only(cell: Cell, **controls: Cell) -> Results:
-    return replace(synthetic.results(), cells={cell.name: cell}, controls=controls)
 
 
 def verdict(cell: Cell, claim: str) -> str:

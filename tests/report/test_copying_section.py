@@ -81,10 +81,3 @@ def test_the_chapter_the_section_and_the_tables_give_all_three() -> None:
     assert {"grid, 2 layers", "control, smeared", "control, untrained"} <= set(
         facts(synthetic.results())["heads"]["models"]
     )
-
-
-def test_a_sweep_without_one_layer_models_still_counts_copying_heads_and_one_without_heads_has_none() -> None:
-    told = section(synthetic.results(layers=(2,)), {})
-    assert told.paragraphs == ("Heads of the control “untrained” can pass only by chance.",)
-    assert len(told.blocks) == 1
-    assert facts(synthetic.results(layers=(0,))) == {}

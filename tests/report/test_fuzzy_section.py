@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Cell
 from pathsum.report.themes.fuzzy_matching import facts, fuzzy_matching, section
 from pathsum.report.told import Frames
 from tests.report import synthetic
-
-
-def only(*cells: Cell) -> Results:
-    return dataclasses.replace(synthetic.results(), cells={c.name: c for c in cells})
+from tests.report.synthetic import only
 
 
 def told(*cells: Cell) -> dict[str, Any]:

@@ -9,16 +9,13 @@ from dataclasses import replace
 import pytest
 
 from pathsum.records.composition import CompositionRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.report.page.document import Table
 from pathsum.report.themes.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.themes.two_layers import composition, facts, section
 from pathsum.report.told import Frames
 from tests.report import synthetic
-
-
-def only(*cells: Cell) -> Results:
-    return dataclasses.replace(synthetic.results(), cells={c.name: c for c in cells})
+from tests.report.synthetic import only
 
 
 def tables(results: Results) -> list[list[list[str]]]:
@@ -65,14 +62,6 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
     assert [row[-1] for row in tables(only(cell))[1]] == ["≤ 0.001", "0.010"]
 
 
-def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
-    cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
-    assert not facts(Frames(only(cell).cells))["many"]
-    _, _, rule, *_ = section(only(cell), {}).paragraphs
-    assert rule.startswith("An edge composes if its composition score")
-    assert "1 of 3 edges compose (precision" in rule
-
-
 def test_no_count_of_composing_edges_stands_without_precision_and_recall() -> None:
     """Guards against a bare count: on synthetic corpora, three of ten K-edges that composed were not used."""
     results = synthetic.results()
@@ -88,13 +77,6 @@ def test_no_count_of_composing_edges_stands_without_precision_and_recall() -> No
     assert "(precision and recall unknown; keys" in " ".join(section(unknown, {}).paragraphs)
 
 
-def test_keys_compose_from_a_floor_on() -> None:
-    """Only keys have it: of equal scores of 1.2 times chance, those of queries and values compose."""
-    for kind, value, composes in (("K", 1.29, False), ("K", 1.31, True), ("Q", 1.2, True), ("V", 1.2, True)):
-        (edge,) = edges((0.18 * value, 2e-4))
-        assert dataclasses.replace(edge, kind=kind).composes == composes
-
-
 def test_the_sweep_has_a_point_a_model() -> None:
     results = synthetic.results(seeds=(0, 1, 2))
     figure = sweep(results)
@@ -105,12 +87,6 @@ def test_the_sweep_has_a_point_a_model() -> None:
     assert shares["induction"] == shares["previous token"] == 1 / 8
     assert shares[FIXED] == 1 / 8  # the head that looks at itself
     assert shares[NAMELESS] == 6 / 8
-
-
-def test_two_seeds_have_a_range_and_no_interval() -> None:
-    figure = sweep(synthetic.results(seeds=(0, 1)))
-    assert figure is not None
-    assert "the range over seeds" in figure.caption
 
 
 def test_no_phase_change_is_named_and_not_drawn() -> None:
@@ -142,6 +118,7 @@ def of_widths(results: Results) -> Results:
 def test_heads_of_other_widths_have_a_figure_of_their_own() -> None:
     results = of_widths(synthetic.results(layers=(1, 2), heads=(2, 4), seeds=(0, 1, 2)))
     figure, over_heads = widths(results), sweep(results)
+    assert widths(synthetic.results()) is None
     assert figure is not None
     assert over_heads is not None
     assert set(zip(figure.data["heads"], figure.data["d_head"], strict=True)) == {(4, 32), (8, 16)}
@@ -149,8 +126,3 @@ def test_heads_of_other_widths_have_a_figure_of_their_own() -> None:
     assert "at a total width of 128 per layer" in figure.title
     assert set(over_heads.data["d_head"]) == {32}
     assert set(over_heads.data["heads"]) == {2, 4}
-
-
-def test_heads_of_one_width_have_none() -> None:
-    assert widths(synthetic.results()) is None
-    assert widths(synthetic.results(layers=(0,))) is None

@@ -24,12 +24,6 @@ def said(results: Results) -> str:
     return " ".join(section(results, {}).paragraphs)
 
 
-def test_without_heads_there_is_nothing_to_show() -> None:
-    results = synthetic.results(layers=(0,))
-    assert facts(Frames(results.cells)) == {}
-    assert section(results, {}).blocks == ()
-
-
 def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     costly = replace(CELL.rows(VirtualHeadRow)[4], cost_nats=0.5)
     results = having(virtual_heads=[*CELL.rows(VirtualHeadRow)[:4], costly])
@@ -46,10 +40,6 @@ def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
     rows = [replace(CELL.rows(DeletingRow)[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
     told = "It is −0.90 to 0.90, and more than 3 standard deviations below chance (0) in 1 of 3 heads"
     assert told in said(having(deleting=rows))
-
-
-def test_where_no_two_heads_look_alike_the_report_says_so() -> None:
-    assert "No two heads of a layer attend to the same positions" in said(having(joint_copying=[]))
 
 
 def test_the_figure_marks_the_edge_from_the_previous_token_head_to_the_induction_head() -> None:

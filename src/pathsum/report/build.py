@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,18 @@ from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import agreement
 from pathsum.report.corpora import Row
 from pathsum.report.figures.base import stacked
-from pathsum.report.figures.learning import best
 from pathsum.report.page.render import html, markdown
 from pathsum.report.story import UNFROZEN, story
 from pathsum.report.theme import Figures
+from pathsum.report.themes.agreement import evidence
+from pathsum.report.told import Frames
 
 CLAIM = ["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"]
 LOGGED = ["step", "tokens_seen", "val_loss_nats", "in_context_loss_drop_nats"]
 LOGGED += ["repeat_first_loss_nats", "repeat_second_loss_nats"]
+BEST = {"matching": "best_prefix_matching", "previous": "best_previous_token_first_layer"}
 
 
 def write_report(
@@ -52,26 +53,19 @@ def write_report(
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
     """Return every table of the report with all rows, by file name without its suffix."""
-    models = [*results.cells.values(), *results.controls.values()]
-    log = [
-        (c.name, *(getattr(e, name) for name in LOGGED), best(e.prefix_matching), best(e.previous_token[:1]))
-        for c in models
-        for e in c.log
-    ]
+    t, models = Frames(results.cells), {**results.cells, **results.controls}
     return {
-        "cells": _summaries(results.cells.values()),
-        "controls": _summaries(results.controls.values()),
+        "cells": _summaries(results.cells),
+        "controls": _summaries(results.controls),
         "claims": pd.DataFrame([[getattr(c, name) for name in CLAIM] for c in claims], columns=CLAIM),
-        "learning": pd.DataFrame(
-            log, columns=["cell", *LOGGED, "best_prefix_matching", "best_previous_token_first_layer"]
-        ),
+        "learning": Frames(models).log.rename(columns=BEST)[["cell", *LOGGED, *BEST.values()]],
         "corpus": frame([results.corpus], CorpusSummary),
         "ngrams": frame(results.ngrams, NGramRow),
-        "agreement": agreement.table(results),
+        "agreement": evidence(t),
         "calibration": frame(results.calibration, CalibrationRow),
         "coverage": frame(results.coverage, CoverageRow),
         "dose_response": frame(results.doses, DoseRow),
-        **{name: stacked(models, kind).convert_dtypes() for name, kind in _printed().items()},
+        **{name: stacked(models.values(), kind).convert_dtypes() for name, kind in _printed().items()},
     }
 
 
@@ -85,9 +79,8 @@ def _printed() -> dict[str, type[Any]]:
     return {name: kind for name, kind in registry.tables().items() if declared[name].printed}
 
 
-def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
-    rows = [(c.name, *(getattr(c.summary, name) for name in CELL_METRICS)) for c in cells]
-    return pd.DataFrame(rows, columns=["cell", *CELL_METRICS]).convert_dtypes()
+def _summaries(cells: Mapping[str, Cell]) -> pd.DataFrame:
+    return Frames(cells).cells[[*CELL_METRICS]].reset_index().convert_dtypes()
 
 
 def _csv(table: pd.DataFrame) -> bytes:

@@ -19,28 +19,35 @@ GROUPS = (
     *(f"train.{key}" for key in ("shuffled", "tokens")),
     *("corpus", "profile", "overrides"),  # overrides: of ad-hoc runs, which would otherwise join the grid's
 )
+LOSSES = {
+    "In-context loss drop (nats)": "in_context_loss_drop_nats",
+    "Held-out loss (nats)": "val_loss_nats",
+    "Loss on the second copy of random tokens (nats)": "repeat_second_loss_nats",
+}
+TRAINING = {
+    "Training loss (nats)": "train_loss_nats",
+    "Learning rate of the attention weights": "lr_attention",
+    "Learning rate of the embedding": "lr_embedding",
+    "Speed (tokens per second)": "tokens_per_second",
+}
 Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # names of figures and of tables, by section of the report
 
 
 def lines(n_layers: int) -> dict[str, list[Any]]:
     """Return, by section, line plots of the metrics of training for models of up to ``n_layers`` layers."""
-    heads = [
-        _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/{score}")
+    scores = {
+        f"Best {score.replace('_', ' ')}, layer {layer}": f"layer{layer}/{score}"
         for score in ("prefix_matching", "previous_token", "copying")
         for layer in range(n_layers)
-    ]
-    losses = [
-        _line("In-context loss drop (nats)", "in_context_loss_drop_nats"),
-        _line("Held-out loss (nats)", "val_loss_nats"),
-        _line("Loss on the second copy of random tokens (nats)", "repeat_second_loss_nats"),
-    ]
-    training = [
-        _line("Training loss (nats)", "train_loss_nats"),
-        _line("Learning rate of the attention weights", "lr_attention"),
-        _line("Learning rate of the embedding", "lr_embedding"),
-        _line("Speed (tokens per second)", "tokens_per_second"),
-    ]
-    return {"In-context learning": losses, "Head scores": heads, "Training": training}
+    }
+    plots = {"In-context learning": LOSSES, "Head scores": scores, "Training": TRAINING}
+    return {
+        section: [
+            reports.LinePlot(title=title, x="tokens", y=[key], title_x="tokens seen", groupby_rangefunc="minmax")
+            for title, key in keys.items()
+        ]
+        for section, keys in plots.items()
+    }
 
 
 def findings(contents: Contents) -> dict[str, list[Any]]:
@@ -74,10 +81,6 @@ def report(entity: str, project: str, n_layers: int, contents: Contents) -> repo
         for name, panels in sections.items():
             blocks += [reports.H2(name), reports.PanelGrid(runsets=[runs], panels=panels)]
     return reports.Report(entity=entity, project=project, title=TITLE, blocks=blocks, width="fluid")
-
-
-def _line(title: str, key: str) -> Any:
-    return reports.LinePlot(title=title, x="tokens", y=[key], title_x="tokens seen", groupby_rangefunc="minmax")
 
 
 def _figure(name: str) -> Any:

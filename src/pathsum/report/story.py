@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +11,16 @@ from pathsum.claims.reliability import coverage
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import corpora, lab, told, verdicts
+from pathsum.report import corpora, told, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, setup
 from pathsum.report.chapters import failures, learning, one_layer, trust, two_layers, zero_layers
 from pathsum.report.chapters import setup as setup_chapter
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import headline
 from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
-from pathsum.report.page.document import ClaimCard, Claims, Document, Section
+from pathsum.report.figures.symbols import visible
+from pathsum.report.page.document import Claims, Document, Lab, Section
+from pathsum.report.page.roles import roles
 from pathsum.report.theme import Figures, drawn, sources, themes
 from pathsum.report.themes import heads_and_edges
 from pathsum.report.themes.calibration import doubts
@@ -32,10 +34,9 @@ FIRST = (  # claims of the first screen, whatever their verdict
     "induction_key_edge",
     "phase_change_two_layer",
 )
-SHORTCUTS = (lab.TITLE, heads_and_edges.TITLE, failures.TITLE, trust.TITLE, CLAIMS)  # what most readers want
+LAB = "The lab"
+SHORTCUTS = (LAB, heads_and_edges.TITLE, failures.TITLE, trust.TITLE, CLAIMS)  # what most readers want
 UNFROZEN = Preregistration()
-
-
 AFTER_TWO_LAYERS, AFTER_LEARNING = ("heads_and_edges",), ("watch_it_learn", "explorers")  # themes that are chapters
 OF_MECHANISMS = {  # records that the diagrams show
     "mechanism_zero": ("bigrams",),
@@ -73,9 +74,23 @@ def story(
     """Compose the whole report, with a lab if there are ``exported`` models."""
     titles = {name: theme.title for name, theme in themes().items()}
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
-    chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))
+    by_id = {claim.id: claim for claim in claims}
+    chapters = (
+        setup_chapter.chapter(results, registered),
+        *([_lab(exported, results)] if exported and exported["models"] else []),
+        zero_layers.chapter(results, figures),
+        one_layer.chapter(results, figures),
+        two_layers.chapter(results, figures, by_id),
+        *(section_of(name, results, figures) for name in AFTER_TWO_LAYERS),
+        failures.chapter(results, claims, cards),
+        learning.chapter(results, figures, by_id),
+        *(section_of(name, results, figures) for name in AFTER_LEARNING),
+        trust.chapter(results, figures),
+        told.section(CLAIMS, "chapters/claims", {}, {"claims": Claims(tuple(cards))}),
+    )
     shown = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}
-    sections = [_section(name, results, figures) for name in titles if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)]
+    left = {name: figure for name, figure in figures.items() if name not in shown}
+    sections = [section_of(name, results, left) for name in titles if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)]
     return Document(
         title=TITLE,
         question=QUESTION,
@@ -87,43 +102,24 @@ def story(
         shortcuts=tuple(section.title for section in (*chapters, *sections) if section.title in SHORTCUTS),
         warnings=(f"Not in this report, without records: {', '.join(results.missing)}.",) if results.missing else (),
         chapters=chapters,
-        appendix=(*(_without(section, shown) for section in sections), verdicts.preregistration(registered, results)),
+        appendix=(*sections, verdicts.preregistration(registered, results)),
         sources={name: (name,) for name in registry.origins()} | sources() | OF_MECHANISMS,
     )
 
 
-def _chapters(
-    results: Results,
-    claims: Sequence[ClaimResult],
-    cards: Sequence[ClaimCard],
-    figures: Figures,
-    registered: Preregistration,
-    exported: Mapping[str, Any] | None,
-) -> Iterator[Section]:
-    by_id = {claim.id: claim for claim in claims}
-    yield setup_chapter.chapter(results, registered)
-    if exported and exported["models"]:
-        yield lab.section(exported, results)
-    yield zero_layers.chapter(results, figures)
-    yield one_layer.chapter(results, figures)
-    yield two_layers.chapter(results, figures, by_id)
-    yield from (_section(name, results, figures) for name in AFTER_TWO_LAYERS)
-    yield failures.chapter(results, claims, cards)
-    yield learning.chapter(results, figures, by_id)
-    yield from (_section(name, results, figures) for name in AFTER_LEARNING)
-    yield trust.chapter(results, figures)
-    yield told.section(CLAIMS, "chapters/claims", {}, {"claims": Claims(tuple(cards))})
+def _lab(exported: Mapping[str, Any], results: Results) -> Section:
+    """Return the section with the lab: ``exported`` models that run in the reader's browser."""
+    words = [visible(word) for word in exported["tokenizer"]["words"]]
+    about = {"tokenizer": {**exported["tokenizer"], "words": words}, "passages": exported["passages"]}
+    models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
+    some = len(models) < len(results.layer_counts())
+    return told.section(LAB, "chapters/lab", {"some": some}, {"lab": Lab(LAB, about, models)})
 
 
-def _section(name: str, results: Results, figures: Figures) -> Section:
+def section_of(name: str, results: Results, figures: Figures) -> Section:
     """Return the section of a theme, with notes on the detectors that it relies on and on intervals from few windows,
     if it shows any."""
     theme = themes()[name]
     section = theme.section(results, figures)
     notes = [*doubts(theme.relies_on, results), coverage(results) * (theme.few_windows and len(section.blocks) > 0)]
     return replace(section, paragraphs=(*section.paragraphs, *filter(None, notes)))
-
-
-def _without(section: Section, shown: Collection[str]) -> Section:
-    """Return ``section`` without the figures in ``shown``, the names of those that a chapter shows."""
-    return replace(section, blocks=tuple(b for b in section.blocks if not (isinstance(b, Figure) and b.name in shown)))

@@ -13,7 +13,7 @@ from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
-from pathsum.report.page.document import ClaimCard, ModelValue, Section, Table
+from pathsum.report.page.document import ClaimCard, ModelValue, Section
 from pathsum.report.told import Frames
 
 PREREGISTRATION = "What was tuned, and on which data"
@@ -80,18 +80,16 @@ def preregistration(registered: Preregistration, results: Results) -> Section:
     tuned = cells.loc[cells["seed"].isin(registered.protocol.tuning_seeds), "seed"]
     late = {"Judged on seeds that were tuned on": ", ".join(f"{name} (seed {seed})" for name, seed in tuned.items())}
     protocol = dict(registered.protocol.statements) | (late if len(tuned) else {})
+    changes = pd.DataFrame(map(_printed, registered.changes), columns=list(CHANGES)).rename(columns=CHANGES)
+    shown = {
+        "protocol": (pd.DataFrame(protocol.items(), columns=["subject", "protocol"]), "The protocol."),
+        "changes": (changes, "Changes of claims after freezing."),
+    }
     tables = {
-        "protocol": _texts(pd.DataFrame(protocol.items(), columns=["subject", "protocol"]), "The protocol."),
-        "changes": _texts(
-            pd.DataFrame(map(_printed, registered.changes), columns=list(CHANGES)).rename(columns=CHANGES),
-            "Changes of claims after freezing.",
-        ),
+        name: told.table(rows, caption, texts=rows.columns, source="claims", fold=False)
+        for name, (rows, caption) in shown.items()
     }
     return told.section(PREREGISTRATION, "chapters/preregistration", {"registered": registered}, tables)
-
-
-def _texts(shown: pd.DataFrame, caption: str) -> Table:
-    return told.table(shown, caption, kinds=dict.fromkeys(shown.columns, "text"), source="claims", fold=False)
 
 
 def _printed(change: Change) -> dict[str, str]:

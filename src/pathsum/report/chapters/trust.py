@@ -8,16 +8,15 @@ import pandas as pd
 
 from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.agreement import EDGES, KINDS, QUESTIONS, table
 from pathsum.report.page.document import Section
 from pathsum.report.theme import Figures, calibrated, detectors
 from pathsum.report.themes import agreement, calibration, controls, exactness, provenance
+from pathsum.report.themes.agreement import EDGES, QUESTIONS, SAYS, evidence
 from pathsum.report.themes.calibration import TRUSTED, certain, trusted
 from pathsum.report.told import Frames
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Why believe it"
-SAYS = [f"{kind}_says" for kind in KINDS]
 
 
 def facts(results: Results) -> dict[str, Any]:
@@ -30,14 +29,14 @@ def facts(results: Results) -> dict[str, Any]:
         "weak": [detectors()[row.detector].name for row in rows if not trusted(row)],
         "certain": sum(map(certain, rows)),
         "trusted": TRUSTED,
-        **agreeing(table(results)),
+        **agreeing(evidence(Frames(results.cells))),
     }
 
 
-def agreeing(evidence: pd.DataFrame) -> dict[str, Any]:
+def agreeing(items: pd.DataFrame) -> dict[str, Any]:
     """Return, by question, heads and edges that at least one kind of evidence finds, if all three were measured; and
     whether composition scores find the edges that the second copy needs."""
-    known = evidence.dropna(subset=SAYS).astype(dict.fromkeys(SAYS, bool))
+    known = items.dropna(subset=SAYS).astype(dict.fromkeys(SAYS, bool))
     early = (known["n_layers"] > 1) & known["name"].astype(str).str.startswith("L0")
     known = known.assign(all_say=known[SAYS].all(axis=1), early=early)[known[SAYS].any(axis=1)]
     found = {q: rows for q in QUESTIONS if len(rows := known[known["question"] == q])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import fields
 from statistics import median
 from typing import Any
@@ -48,9 +49,7 @@ def facts(t: Frames) -> dict[str, Any]:
     edge, head = (changes[changes["quantity"] == q] for q in ("k_composition", "previous_token"))
     pairs = edge.merge(head, on="cell", suffixes=("", "_of_head"))
     edge_first = pairs["tokens_seen"] < pairs["tokens_seen_of_head"]
-    orders: dict[str, list[str]] = {}
-    for name, rows in changes.groupby("cell", sort=False):
-        orders.setdefault(sequence(rows), []).append(str(name))
+    orders = pd.Series({name: sequence(rows) for name, rows in changes.groupby("cell", sort=False)})
     bends = every[every["quantity"] == "loss_nats"].set_index("cell").reindex(t.formation["cell"].unique())
     formed = bends.index.isin(every.loc[every["quantity"] == "prefix_matching", "cell"])
     return {
@@ -59,7 +58,7 @@ def facts(t: Frames) -> dict[str, Any]:
         "lags": {name: lag for name, lag in lags.items() if len(lag)},
         "edge_first": edge_first,
         "clear": int((edge_first & (pairs["high"] <= pairs["low_of_head"])).sum()),
-        "orders": sorted(orders.items(), key=lambda order: -len(order[1])),
+        "orders": [(order, list(orders.index[orders == order])) for order, _ in Counter(orders).most_common()],
         "bends": (bends[formed], bends[~formed]),
     }
 

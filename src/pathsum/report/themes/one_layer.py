@@ -14,12 +14,12 @@ from pathsum.claims.one_layer import highest_matching
 from pathsum.records.heads import COPYING, SPREADS
 from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.agreement import COPIES, KINDS, evidence
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, axes_through_zero, picture, row
 from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.themes import skip_trigrams
+from pathsum.report.themes.agreement import COPIES, KINDS, evidence
 from pathsum.report.told import Frames, intervals, labels
 
 TITLE = "One layer"

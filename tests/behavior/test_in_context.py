@@ -35,8 +35,5 @@ def test_in_a_short_window_the_ends_are_shares_of_it() -> None:
 def test_learning_from_context_is_positive_and_a_flat_loss_is_none(n_ctx: int) -> None:
     assert in_context_loss_drop(-torch.arange(n_ctx, dtype=torch.float64)) > 0
     assert in_context_loss_drop(torch.ones(n_ctx)) == 0
-
-
-def test_a_window_too_short_for_two_ends_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 8 positions, got 7"):
         in_context_loss_drop(torch.ones(7))

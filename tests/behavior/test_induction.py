@@ -30,12 +30,21 @@ def induction_run(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return tokens, torch.stack([first, second], 1), torch.stack([first_output, second_output], 1), logits
 
 
-def test_the_induction_head_finds_what_came_next_and_the_previous_token_head_does_not() -> None:
-    """Calibration: the matching key has 30 nats more than at most 22 other keys."""
-    _, patterns, _, _ = induction_run()
+def test_the_induction_head_finds_and_copies_what_came_next_and_the_previous_token_head_does_not() -> None:
+    """Calibration: the matching key has 30 nats more than at most 22 other keys. The loss on the second copy is that of
+    20 logits against 22 other tokens. On the first copy induction has no effect."""
+    tokens, patterns, outputs, logits = induction_run()
     score = prefix_matching(patterns, BLOCK)
     assert score[1].item() == pytest.approx(1, abs=POS * math.exp(-30))
     assert score[0] == 0
+    W_U = handmade.induction_pair(D_VOCAB).W_U
+    assert copying(outputs, tokens, W_U, BLOCK).tolist() == [0, 1]
+    assert copying(-outputs, tokens, W_U, BLOCK).tolist() == [0, -1]
+    losses = repeat_losses(logits, tokens, BLOCK)
+    assert losses.second_nats == pytest.approx(22 * math.exp(-20), rel=1e-3)
+    assert losses.first_nats > math.log(D_VOCAB)
+    even = repeat_losses(torch.zeros(BATCH, POS, D_VOCAB), tokens, BLOCK)
+    assert (even.first_nats, even.second_nats) == pytest.approx((math.log(D_VOCAB),) * 2, rel=1e-6)
 
 
 def test_prefix_matching_reads_the_key_after_the_first_occurrence() -> None:
@@ -50,20 +59,6 @@ def test_prefix_matching_reads_the_key_after_the_first_occurrence() -> None:
             cells.append(pattern[b, :, p, key])
     torch.testing.assert_close(prefix_matching(pattern, BLOCK), torch.stack(cells).mean(0), rtol=0, atol=1e-12)
     assert keys == set(range(2, BLOCK + 2))
-
-
-def test_an_even_head_matches_no_prefix() -> None:
-    even = handmade.uniform_pattern(POS)[None, None]
-    expected = sum(1 / (p + 1) for p in range(BLOCK + 1, 2 * BLOCK + 1)) / BLOCK
-    assert prefix_matching(even, BLOCK).item() == pytest.approx(expected, abs=1e-12)
-    assert expected == pytest.approx(1 / (1.5 * BLOCK), rel=0.1)
-
-
-def test_the_induction_head_copies_and_the_previous_token_head_does_not() -> None:
-    tokens, _, outputs, _ = induction_run()
-    W_U = handmade.induction_pair(D_VOCAB).W_U
-    assert copying(outputs, tokens, W_U, BLOCK).tolist() == [0, 1]
-    assert copying(-outputs, tokens, W_U, BLOCK).tolist() == [0, -1]
 
 
 def test_copying_is_the_share_of_next_tokens_raised_above_the_mean() -> None:
@@ -87,22 +82,6 @@ def test_an_output_that_knows_nothing_of_the_token_copies_neither_way() -> None:
     tokens = handmade.repeated_tokens(9, 101, D_VOCAB, BLOCK)
     output, W_U = handmade.normal(g, 101, 2, POS, 13), handmade.normal(g, D_VOCAB, 13)
     assert copying(output, tokens, W_U, BLOCK).abs().max() < 4 / math.sqrt(1010)
-
-
-def test_induction_foretells_the_second_copy_and_not_the_first() -> None:
-    """The loss on the second copy is that of 20 logits against 22 other tokens. On the first copy induction has no
-    effect."""
-    tokens, _, _, logits = induction_run()
-    losses = repeat_losses(logits, tokens, BLOCK)
-    assert losses.second_nats == pytest.approx(22 * math.exp(-20), rel=1e-3)
-    assert losses.first_nats > math.log(D_VOCAB)
-
-
-def test_a_model_that_knows_nothing_loses_the_same_on_both_copies() -> None:
-    tokens = handmade.repeated_tokens(0, BATCH, D_VOCAB, BLOCK)
-    losses = repeat_losses(torch.zeros(BATCH, POS, D_VOCAB), tokens, BLOCK)
-    assert losses.first_nats == pytest.approx(math.log(D_VOCAB), rel=1e-6)
-    assert losses.second_nats == pytest.approx(math.log(D_VOCAB), rel=1e-6)
 
 
 def test_the_second_copy_s_first_token_counts_in_neither_loss() -> None:

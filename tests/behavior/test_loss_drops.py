@@ -18,8 +18,3 @@ def test_the_drop_of_each_window_is_early_minus_late(n: int) -> None:
     torch.testing.assert_close(loss_drops(losses), by_hand, rtol=0, atol=1e-12)
     assert loss_drops(losses).mean().item() == pytest.approx(in_context_loss_drop(losses.mean(0)), abs=1e-12)
     assert early.stop <= late.start
-
-
-def test_windows_of_seven_predictions_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 8 positions, got 7"):
-        positions(7)

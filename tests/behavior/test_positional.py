@@ -19,22 +19,15 @@ def patterns() -> torch.Tensor:
     return torch.stack(heads)[None]
 
 
-def test_previous_token_heads_and_no_others_look_at_the_token_before() -> None:
-    """Uniform causal attention scores the mean of 1/3 … 1/7."""
-    even = sum(1 / (i + 1) for i in range(2, POS)) / (POS - 2)
+def test_each_head_scores_by_its_own_measure_and_by_no_other() -> None:
+    """Uniform causal attention scores the mean of 1/(i + 1). Query 1, whose previous token is BOS, is left out, as is
+    query 0 for BOS."""
+    uniform = [1 / (i + 1) for i in range(1, POS)]
+    even, rest = sum(uniform[1:]) / (POS - 2), sum(uniform) / (POS - 1)
     assert previous_token(patterns()).tolist() == pytest.approx([1, 0, even, 0], abs=1e-12)
-
-
-def test_resting_on_the_beginning_is_not_looking_at_the_token_before() -> None:
-    """Query 1, whose previous token is BOS, is left out."""
-    pattern = patterns()
-    assert pattern[0, 1, 1, 0] == 1
-    assert previous_token(pattern)[1] == 0
-
-
-def test_heads_that_rest_on_the_beginning_of_the_sequence_are_stated() -> None:
-    even = sum(1 / (i + 1) for i in range(1, POS)) / (POS - 1)
-    assert bos(patterns()).tolist() == pytest.approx([1 / (POS - 1), 1, even, 0], abs=1e-12)
+    assert bos(patterns()).tolist() == pytest.approx([1 / (POS - 1), 1, rest, 0], abs=1e-12)
+    by_distance = attention_by_distance(patterns())
+    assert by_distance[[0, 1, 3]].tolist() == [[0, 1, 0, 0, 0, 0], [0] * 6, [1, 0, 0, 0, 0, 0]]
 
 
 def test_attention_by_distance_is_the_mean_along_a_diagonal_without_the_beginning() -> None:
@@ -47,12 +40,6 @@ def test_attention_by_distance_is_the_mean_along_a_diagonal_without_the_beginnin
             cells = [pattern[b, head, q, q - distance].item() for b in range(3) for q in range(distance + 1, POS)]
             assert means[head, distance].item() == pytest.approx(sum(cells) / len(cells), abs=1e-12)
     torch.testing.assert_close(means[:, 1], previous_token(pattern), rtol=0, atol=1e-12)
-
-
-def test_a_previous_token_head_looks_one_step_back_and_no_further() -> None:
-    assert attention_by_distance(patterns())[0].tolist() == [0, 1, 0, 0, 0, 0]
-    assert attention_by_distance(patterns())[1].tolist() == [0, 0, 0, 0, 0, 0]
-    assert attention_by_distance(patterns())[3].tolist() == [1, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("score", [attention_by_distance, previous_token, bos])

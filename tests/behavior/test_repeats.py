@@ -50,9 +50,4 @@ def test_top1_counts_the_positions_whose_next_token_stood_before() -> None:
     assert second_copy_top1(spoilt, tokens, block) == 1
     spoilt[:, block + 1] = 0
     assert second_copy_top1(spoilt, tokens, block) == pytest.approx(1 - 1 / (block - 1), abs=1e-12)
-
-
-def test_an_untrained_guess_is_rarely_right() -> None:
-    tokens, block = copies()
-    logits = torch.randn(13, tokens.shape[1], D_VOCAB, generator=torch.Generator().manual_seed(1))
-    assert second_copy_top1(logits, tokens, block) < 0.15
+    assert second_copy_top1(-logits, tokens, block) == 0

@@ -45,19 +45,12 @@ def two_layers(tokens: torch.Tensor) -> torch.Tensor:
     return content_pattern(weights.layers[1][0], x + moved)
 
 
-def test_one_layer_prefers_the_match_and_not_the_token_after_it() -> None:
+def test_one_layer_prefers_the_match_and_two_layers_the_token_after_it_by_their_score() -> None:
     tokens = repeated_tokens(2, 5, D_VOCAB, BLOCK)
-    pattern = one_layer(tokens)[:, None]
-    assert preference(pattern, BLOCK, 0).min() == pytest.approx(5.0)
-    assert preference(pattern, BLOCK, 1).abs().max() < 1e-9
-    assert preference(pattern, BLOCK, -1).abs().max() < 1e-9
-
-
-def test_two_layers_prefer_the_token_after_a_match_by_their_score() -> None:
-    tokens = repeated_tokens(2, 5, D_VOCAB, BLOCK)
-    pattern = two_layers(tokens)[:, None]
-    assert preference(pattern, BLOCK, 1).min() == pytest.approx(5.0)
-    assert preference(pattern, BLOCK, 0).abs().max() < 1e-9
+    for pattern, preferred in ((one_layer(tokens)[:, None], 0), (two_layers(tokens)[:, None], 1)):
+        assert preference(pattern, BLOCK, preferred).min() == pytest.approx(5.0)
+        for offset in {-1, 0, 1} - {preferred}:
+            assert preference(pattern, BLOCK, offset).abs().max() < 1e-9
     other = torch.cat([tokens[:, : BLOCK + 1], tokens[:, BLOCK + 1 :].roll(1, 0)], 1)
     assert preference(two_layers(other)[:, None], BLOCK, 1).abs().max() < 1.0  # accidental matches alone
 

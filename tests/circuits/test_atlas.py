@@ -86,9 +86,7 @@ def test_the_lift_of_a_synthetic_skip_trigram_is_that_of_the_text() -> None:
 def test_position_0_and_the_destination_itself_are_no_sources() -> None:
     windows = torch.tensor([[0, 5, 5, 0, 7]])
     found = occurrences(windows)
-    assert [*zip(found.source.tolist(), found.destination.tolist(), found.out.tolist(), strict=True)] == [
-        (5, 5, 0),
-    ]
+    assert [*zip(found.source.tolist(), found.destination.tolist(), found.out.tolist(), strict=True)] == [(5, 5, 0)]
     told = counts(Text.of(windows), [(0, 5, 0), (5, 0, 7), (5, 5, 0), (5, 5, 5)])
     assert [(c.places, c.hits) for c in told] == [(0, 0), (0, 0), (1, 1), (1, 0)]
 
@@ -106,10 +104,7 @@ def counted_by_hand(windows: Tensor, triple: tuple[int, int, int]) -> Counts:
 
 
 def test_what_is_counted_is_what_is_counted_place_by_place() -> None:
-    """Identity over all triples of a small vocabulary.
-
-    One token occurs at the end only, one at position 0 only, and one not at all.
-    """
+    """Identity over all triples: one token occurs at the end only, one at position 0 only, and one not at all."""
     windows = torch.randint(1, 4, (7, 11), generator=torch.Generator().manual_seed(0))
     windows[:, 0], windows[::2, -1], windows[1::3, 6] = 0, 5, 0  # some run over the end of a document
     triples = list(product(range(7), repeat=3))
@@ -175,13 +170,9 @@ def test_a_head_without_preference_lists_nothing_that_another_text_bears_out() -
     assert sum(c.hits for c in here) > 1.4 * sum(c.expected for c in here)  # by selection: a text flatters its own list
 
 
-def test_a_head_that_writes_nothing_has_no_skip_trigrams() -> None:
+def test_a_head_that_writes_nothing_has_no_skip_trigrams_and_the_list_needs_room() -> None:
     circuit, _, weight, at = seen(handmade.copying_head(D_VOCAB, strength=0.0), text(0, planted=True))
     assert strongest(effects(circuit, weight, at), at, 5) == []
-
-
-def test_the_list_needs_room() -> None:
-    circuit, _, weight, at = seen(keeping(), text(0, planted=True))
     with pytest.raises(ValueError, match="expected k ≥ 1 skip-trigrams, got 0"):
         strongest(effects(circuit, weight, at), at, 0)
 
@@ -225,11 +216,7 @@ def test_a_true_skip_trigram_pays_on_balance_though_it_costs_where_it_is_wrong()
 
 
 def test_a_source_is_of_the_destination_s_document() -> None:
-    """Guards against counting tokens of an earlier document of the same window as sources.
-
-    The first 5 is in another document than the destination. The second one is a source. BOS between the documents is
-    none.
-    """
+    """The first 5 is in another document than the destination; the second one is a source."""
     windows = torch.tensor([[0, 5, 6, 0, 5, 7, 8, 9]])
     found = occurrences(windows)
     triples = [*zip(found.source.tolist(), found.destination.tolist(), found.out.tolist(), strict=True)]

@@ -9,9 +9,24 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.bigram import compare_with_corpus, direct_path, top_pairs
+from pathsum.circuits.bigram import UnigramControl, compare_with_corpus, direct_path, top_pairs, unigram_control
 from tests import handmade
-from tests.circuits.counted import D_VOCAB, log_prob, some_counts
+
+D_VOCAB = 23
+
+
+def some_counts(seed: int = 0) -> Tensor:
+    """Return counts[token, next] in which a third of the pairs and one whole row are zero."""
+    g = torch.Generator().manual_seed(seed)
+    counts = torch.randint(0, 40, (D_VOCAB, D_VOCAB), generator=g)
+    counts[torch.rand(D_VOCAB, D_VOCAB, generator=g) < 0.33] = 0
+    counts[17] = 0
+    return counts
+
+
+def log_prob(counts: Tensor, smoothing: float) -> Tensor:
+    prior = counts.sum(0) / counts.sum()
+    return ((counts + smoothing * prior) / (counts.sum(-1, keepdim=True) + smoothing)).log()
 
 
 def test_the_direct_path_of_a_bigram_model_is_its_table() -> None:
@@ -24,10 +39,13 @@ def test_a_zero_layer_model_can_be_the_corpus_s_bigrams_exactly(block: int) -> N
     counts = some_counts().double()
     shift = torch.arange(D_VOCAB).double()[:, None]  # a constant a token: softmax does not see it
     weights = handmade.bigram((log_prob(counts, 2.0).nan_to_num() + shift).mT)
-    fit = compare_with_corpus(direct_path(weights), counts, smoothing=2.0, block=block)
+    direct = direct_path(weights)
+    fit = compare_with_corpus(direct, counts, smoothing=2.0, block=block)
     assert fit.correlation == pytest.approx(1, abs=1e-12)
     assert fit.kl_nats == pytest.approx(0, abs=1e-12)
     assert fit.pairs == int((counts > 0).sum())
+    reversed_table = type(direct)(-direct.left, direct.right)
+    assert compare_with_corpus(reversed_table, counts, smoothing=2.0).correlation == pytest.approx(-1, abs=1e-12)
 
 
 def test_correlation_and_divergence_are_what_they_are_called() -> None:
@@ -54,12 +72,6 @@ def test_correlation_and_divergence_are_what_they_are_called() -> None:
     assert fit.kl_nats == pytest.approx(kl / counts.sum().item(), abs=1e-12)
 
 
-def test_a_reversed_table_correlates_the_other_way() -> None:
-    counts = some_counts(5).double()
-    weights = handmade.bigram(-log_prob(counts, 1.0).mT.nan_to_num())
-    assert compare_with_corpus(direct_path(weights), counts, smoothing=1.0).correlation == pytest.approx(-1, abs=1e-12)
-
-
 def test_a_flat_table_has_learned_nothing() -> None:
     """Negative control: no correlation, and a divergence of log d_vocab minus the entropy of the corpus."""
     counts = some_counts(6).double()
@@ -69,11 +81,6 @@ def test_a_flat_table_has_learned_nothing() -> None:
     expected = math.log(D_VOCAB) - (entropy * counts.sum(-1)).sum().item() / counts.sum().item()
     assert fit.correlation == 0
     assert fit.kl_nats == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_random_model_does_not_know_the_corpus() -> None:
-    weights = handmade.random_weights(seed=8, n_layers=0)
-    assert abs(compare_with_corpus(direct_path(weights), some_counts(), smoothing=1.0).correlation) < 0.3
 
 
 def test_counts_may_come_a_block_at_a_time() -> None:
@@ -90,6 +97,7 @@ def test_counts_may_come_a_block_at_a_time() -> None:
     streamed, direct = Streamed(), direct_path(handmade.random_weights(seed=9, n_layers=0))
     fit = compare_with_corpus(direct, streamed, smoothing=1.0, block=5)
     assert fit == compare_with_corpus(direct, counts, smoothing=1.0, block=5)
+    assert abs(fit.correlation) < 0.3  # a random model does not know the corpus
     assert streamed.largest == 5
 
 
@@ -103,10 +111,7 @@ def test_the_top_pairs_are_the_corpus_s_most_frequent(block: int) -> None:
         assert counts[p.token, p.next] == p.count
         assert p.corpus_log_prob_nats == pytest.approx(log_prob(counts.double(), 1.0)[p.token, p.next].item())
         assert p.model_log_prob_nats == pytest.approx(table[:, p.token].log_softmax(0)[p.next].item())
-
-
-def test_pairs_that_never_occur_are_not_top_pairs() -> None:
-    counts = torch.zeros(D_VOCAB, D_VOCAB)
+    counts = torch.zeros(D_VOCAB, D_VOCAB)  # pairs that never occur are left out
     counts[2, 3] = 5
     pairs = top_pairs(direct_path(handmade.random_weights(seed=0, n_layers=0)), counts, k=11, smoothing=0.0)
     assert [(p.token, p.next, p.count, p.corpus_log_prob_nats) for p in pairs] == [(2, 3, 5, 0.0)]
@@ -118,3 +123,64 @@ def test_counts_of_another_vocabulary_are_refused() -> None:
         compare_with_corpus(direct, torch.ones(19, 19), smoothing=1.0)
     with pytest.raises(ValueError, match="expected counts of pairs, got none"):
         compare_with_corpus(direct, torch.zeros(D_VOCAB, D_VOCAB), smoothing=1.0)
+
+
+def skewed_counts() -> Tensor:
+    """Return counts in which frequent tokens follow every token, and each token also has its own preferred
+    successors."""
+    common = torch.logspace(3, 0, D_VOCAB, dtype=torch.float64)
+    return (common * some_counts(11).double().sqrt()).round()
+
+
+def control(table: Tensor, counts: Tensor) -> tuple[float, UnigramControl]:
+    """Return the correlation of a direct path with logits ``table``[token, next], and its unigram control."""
+    direct = direct_path(handmade.bigram(table.mT))
+    found = unigram_control(direct, counts, 1.0, torch.Generator().manual_seed(0), block=7)
+    return compare_with_corpus(direct, counts, 1.0).correlation, found
+
+
+def unigram_table(counts: Tensor) -> Tensor:
+    return (counts.sum(0) / counts.sum()).log().nan_to_num(neginf=0).expand(D_VOCAB, -1).clone()
+
+
+def test_a_unigram_model_passes_the_old_bar_and_not_the_control() -> None:
+    """Guards against taking a correlation of 0.5 for bigram statistics, with a chance level of 0."""
+    counts = skewed_counts()
+    correlation, found = control(unigram_table(counts), counts)
+    assert correlation > 0.5
+    assert found.unigram == pytest.approx(correlation, abs=1e-9)
+    assert found.partial == 0
+    assert found.excess_low <= 1e-9
+
+
+def test_a_bigram_model_beats_the_unigram() -> None:
+    counts = skewed_counts()
+    correlation, found = control(log_prob(counts, 1.0).nan_to_num(neginf=0), counts)
+    assert correlation == pytest.approx(1, abs=1e-9)
+    assert found.partial == pytest.approx(1, abs=1e-9)
+    assert 0 < found.excess_low <= correlation - found.unigram <= found.excess_high
+
+
+def test_the_partial_correlation_is_that_of_residuals() -> None:
+    """Identity: the correlation of the residuals of weighted regressions on log P(next)."""
+    counts = skewed_counts()
+    table = handmade.normal(torch.Generator().manual_seed(3), D_VOCAB, D_VOCAB) + 0.4 * unigram_table(counts)
+    here = (counts > 0) & (counts.sum(-1, keepdim=True) > 0)
+    w = counts.where(here, 0)
+
+    def centred(values: Tensor) -> Tensor:
+        values = values.nan_to_num(neginf=0).where(here, 0)
+        mean = (w * values).sum(-1, keepdim=True) / w.sum(-1, keepdim=True).clamp(min=1)
+        return (values - mean).where(here, 0)
+
+    x, y, u = (centred(v) for v in (table, log_prob(counts, 1.0), unigram_table(counts)))
+    x, y = (v - u * (w * v * u).sum() / (w * u * u).sum() for v in (x, y))
+    expected = (w * x * y).sum() / ((w * x * x).sum() * (w * y * y).sum()).sqrt()
+    assert control(table, counts)[1].partial == pytest.approx(expected.item(), abs=1e-9)
+
+
+def test_a_flat_path_has_nothing() -> None:
+    counts = skewed_counts()
+    correlation, found = control(torch.zeros(D_VOCAB, D_VOCAB), counts)
+    assert (correlation, found.partial) == (0, 0)
+    assert found.excess_high < 0 < found.unigram

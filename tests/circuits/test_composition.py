@@ -58,31 +58,6 @@ def test_composition_scores_are_the_norms_of_whole_products() -> None:
     assert abs(cyclic.item() - expected["K"].item()) > 1e-3
 
 
-def test_in_v_composition_the_later_head_stands_on_the_left() -> None:
-    """Isometries of rank 11 on the same space score 1/√11. In the reverse order, the product is 0 (docs/framework.md
-    §9.1)."""
-    weights = handmade.virtual_head(11)
-    early, late = weights.layers[0][0], weights.layers[1][0]
-    assert composition(early, late, "V") == pytest.approx(1 / math.sqrt(11), rel=1e-12)
-    assert composition(late, early, "V") == 0
-
-
-def test_an_induction_pair_composes_through_keys_and_nothing_else() -> None:
-    """Calibration and negative control: K is 1/√r, Q and V are 0, and chance is 1/√22."""
-    found = scores(handmade.induction_pair(11))
-    assert found["K"].value == pytest.approx(1 / math.sqrt(11), rel=1e-12)
-    assert found["K"].p_value == 2 / (1 + ROTATIONS)
-    assert found["Q"].value == found["V"].value == 0
-    for score in found.values():
-        assert score.chance == pytest.approx(1 / math.sqrt(22), rel=1e-12)
-        assert (score.early, score.late) == ((0, 0), (1, 0))
-
-
-def test_too_little_composition_is_as_remarkable_as_too_much() -> None:
-    """The p-value is two-sided: heads that use orthogonal subspaces score significantly below chance."""
-    assert scores(handmade.induction_pair(11))["V"].p_value == 2 / (1 + ROTATIONS)
-
-
 def test_chance_is_one_over_the_root_of_d_model() -> None:
     """E[score²] = 1/d_model exactly, for any spectra: a mean over 503 rotations, within 4 standard errors."""
     (early, *_), (late, *_) = handmade.random_weights(seed=2, n_layers=2).layers
@@ -108,23 +83,14 @@ def p_values(attraction: float, draws: int) -> dict[str, list[float]]:
     return found
 
 
-def test_p_values_of_random_heads_are_uniform() -> None:
-    """Negative control: p-values of pairs that share no rotations are uniform on the multiples of 2 / (1 + ROTATIONS).
-
-    Kolmogorov–Smirnov test over 500 pairs, for three kinds together at 1 % (Bonferroni). A deviation of 0.08 would be
-    detected; with 211 rotations the steps are 0.009. A slower run with 20,000 pairs gave p-values of 0.68, 0.85 and
-    0.45 (docs/log/statistics.md).
-    """
+def test_p_values_of_random_heads_are_uniform_and_those_of_heads_that_lean_on_each_other_are_not() -> None:
+    """Negative control, of pairs that share no rotations: Kolmogorov–Smirnov test for three kinds together at 1 %
+    (Bonferroni), which would detect a deviation of 0.08. Positive control: half of the early head's writes, added to
+    what the late head reads."""
     found = p_values(attraction=0.0, draws=500)
     assert min(kstest(some, "uniform").pvalue for some in found.values()) > 0.01 / 3
     assert (benjamini_hochberg(torch.tensor([p for some in found.values() for p in some])) > 0.01).all()
-
-
-def test_p_values_of_heads_that_lean_towards_each_other_are_not_uniform() -> None:
-    """Positive control of the test above: half of the early head's writes, added to what the late head reads, is
-    detected."""
-    found = p_values(attraction=0.5, draws=101)
-    assert max(kstest(some, "uniform").pvalue for some in found.values()) < 1e-3
+    assert max(kstest(some, "uniform").pvalue for some in p_values(attraction=0.5, draws=101).values()) < 1e-3
 
 
 def test_the_null_keeps_the_spectra_and_its_mean_is_exact() -> None:
@@ -164,21 +130,9 @@ def test_heads_compose_with_those_of_every_earlier_layer() -> None:
     edges = [(s.kind, s.early, s.late) for s in composition_scores(weights, 101, torch.Generator().manual_seed(0))]
     assert len(edges) == len(set(edges)) == 3 * 3 * 2 * 2
     assert all(early[0] < late[0] for _, early, late in edges)
-
-
-@pytest.mark.parametrize("n_layers", [0, 1])
-def test_one_layer_composes_with_nothing(n_layers: int) -> None:
-    weights = handmade.random_weights(seed=0, n_layers=n_layers)
-    assert composition_scores(weights, 101, torch.Generator()) == []
-
-
-def test_without_writers_there_are_no_scores() -> None:
-    assert scores_of_writers(handmade.random_weights(seed=0, n_layers=2), [], 101, torch.Generator()) == []
-
-
-def test_the_same_seed_gives_the_same_p_values() -> None:
-    weights = handmade.random_weights(seed=6, n_layers=2, n_heads=1)
-    assert scores(weights, 7) == scores(weights, 7)
+    for n_layers in (0, 1):
+        assert composition_scores(handmade.random_weights(seed=0, n_layers=n_layers), 101, torch.Generator()) == []
+    assert scores_of_writers(weights, [], 101, torch.Generator()) == []
 
 
 def test_benjamini_and_hochberg_s_q_values() -> None:

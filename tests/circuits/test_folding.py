@@ -57,23 +57,14 @@ def error(folded: Weights, norm: Norm) -> float:
     return exactness(path_sum(folded, tokens, patterns, scales), logits)
 
 
-def test_gain_first_and_centring_second_give_the_logits_of_layer_norm() -> None:
+def test_gain_first_and_centring_second_give_the_logits_of_layer_norm_and_gains_alone_those_of_rms_norm() -> None:
+    """Negative control: centering before the gain (docs/framework.md §9.2), or one of the two alone, does not."""
     weights, gains, _ = model(1)
     assert error(centre(fold_gains(weights, gains)), layer_norm) < EXACT
-
-
-def test_the_wrong_order_or_half_of_it_gives_other_logits() -> None:
-    """Negative control: centering before the gain (docs/framework.md §9.2), or one of the two alone, changes the
-    logits."""
-    weights, gains, _ = model(1)
-    for wrong in (fold_gains(centre(weights), gains), fold_gains(weights, gains), centre(weights), weights):
-        assert error(wrong, layer_norm) > 0.05
-
-
-def test_gains_alone_give_the_logits_of_rms_norm() -> None:
-    weights, gains, _ = model(1)
     assert error(fold_gains(weights, gains), rms_norm) < EXACT
     assert error(centre(fold_gains(weights, gains)), rms_norm) > 0.05
+    for wrong in (fold_gains(centre(weights), gains), fold_gains(weights, gains), centre(weights), weights):
+        assert error(wrong, layer_norm) > 0.05
 
 
 def test_the_folded_patterns_are_those_of_the_norms() -> None:
@@ -84,17 +75,5 @@ def test_the_folded_patterns_are_those_of_the_norms() -> None:
     for h, head in enumerate(centre(fold_gains(weights, gains)).layers[0]):
         torch.testing.assert_close(handmade.content_pattern(head, scaled), patterns[0][:, h], rtol=0, atol=EXACT)
 
-
-def test_what_writes_to_the_stream_stays_as_it_is() -> None:
-    weights, gains, _ = model(3)
-    folded = centre(fold_gains(weights, gains))
-    assert folded.W_E is weights.W_E
-    assert all(
-        a.W_O is b.W_O for x, y in zip(folded.layers, weights.layers, strict=True) for a, b in zip(x, y, strict=True)
-    )
-
-
-def test_a_missing_gain_is_refused() -> None:
-    weights, gains, _ = model(0)
     with pytest.raises(ValueError, match="expected 3 gains, one per layer and one of the final norm, got 2"):
         fold_gains(weights, gains[:-1])

@@ -44,15 +44,9 @@ def test_the_sum_of_all_paths_is_the_model(n_layers: int) -> None:
     tokens, patterns, scales = frozen(n_layers, n_layers)
     logits = recursion(weights, tokens, patterns, scales)
     assert exactness(path_sum(weights, tokens, patterns, scales), logits) < EXACT
-
-
-@pytest.mark.parametrize("n_layers", [0, 1, 2, 3])
-def test_the_orders_add_up_to_the_model_and_there_is_one_more_than_layers(n_layers: int) -> None:
-    weights = handmade.random_weights(seed=5, n_layers=n_layers)
-    tokens, patterns, scales = frozen(5, n_layers)
     orders = by_order(weights, tokens, patterns, scales)
     assert len(orders) == n_layers + 1
-    assert exactness(sum(orders), recursion(weights, tokens, patterns, scales)) < EXACT
+    assert exactness(sum(orders), logits) < EXACT
 
 
 def test_order_zero_is_the_direct_path_and_order_one_the_single_heads() -> None:
@@ -70,21 +64,15 @@ def test_order_zero_is_the_direct_path_and_order_one_the_single_heads() -> None:
     assert virtual.abs().max() > 1e-3
 
 
-def test_another_batch_s_patterns_do_not_give_the_model() -> None:
-    """Negative control: with patterns of other windows, the paths do not add up to the logits (docs/framework.md
-    §9.4)."""
+def test_another_batch_s_patterns_or_scales_of_ones_do_not_give_the_model() -> None:
+    """Negative control: the paths do not add up to the logits (docs/framework.md §9.4)."""
     weights = handmade.random_weights(seed=11, n_layers=2)
     tokens, patterns, scales = frozen(11, 2)
     other = [pattern.flip(0) for pattern in patterns]
     logits = recursion(weights, tokens, patterns, scales)
     assert exactness(path_sum(weights, tokens, other, scales), logits) > 1e-3
-
-
-def test_scales_left_out_are_noticed() -> None:
-    weights = handmade.random_weights(seed=13, n_layers=2)
-    tokens, patterns, scales = frozen(13, 2)
     ones = [torch.ones_like(scale) for scale in scales]
-    assert exactness(path_sum(weights, tokens, patterns, ones), recursion(weights, tokens, patterns, scales)) > 1e-3
+    assert exactness(path_sum(weights, tokens, patterns, ones), logits) > 1e-3
 
 
 @pytest.mark.parametrize(("n_layers", "n_paths"), [(0, 1), (1, 4), (2, 16), (3, 64)])
@@ -114,13 +102,9 @@ def test_a_virtual_head_s_pattern_is_the_product_of_its_heads() -> None:
     assert logits.argmax(-1)[0, 2:].tolist() == tokens[0, :-2].tolist()
 
 
-def test_zero_logits_are_met_exactly_or_not_at_all() -> None:
-    zero = torch.zeros(2, 3)
-    assert exactness(zero, zero) == 0
-    assert exactness(zero + 1, zero) == float("inf")
-
-
 def test_patterns_and_scales_that_do_not_fit_the_layers_are_refused() -> None:
+    zero = torch.zeros(2, 3)
+    assert (exactness(zero, zero), exactness(zero + 1, zero)) == (0, float("inf"))
     weights = handmade.random_weights(seed=0, n_layers=2)
     tokens, patterns, scales = frozen(0, 2)
     with pytest.raises(ValueError, match=r"expected 2 patterns.*3 scales.*got 2 and 2"):

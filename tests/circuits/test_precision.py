@@ -25,7 +25,7 @@ from pathsum.circuits.fuzzy_matching import standardised
 from pathsum.circuits.joint_copying import pattern_similarity, similar_groups
 from pathsum.circuits.matching import pair_matching_eigenvalues
 from pathsum.circuits.paths import exactness
-from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries, top_rows
+from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_rows
 from pathsum.circuits.score_paths import variance_contrast
 from pathsum.circuits.subspaces import effective_rank, overlap
 from pathsum.circuits.token_clusters import singular_directions, token_clusters
@@ -94,7 +94,6 @@ SCORES: dict[str, Callable[[Weights], Tensor]] = {
     "singular_directions": lambda w: torch.tensor(
         [d.share for d in singular_directions(w, w.layers[0][0].W_OV, ALL, 3, 2)]
     ),
-    "top_entries": lambda w: top_entries(ov_circuit(w, w.layers[0][0].W_OV), 3).rows,
     "top_rows": lambda w: top_rows(ov_circuit(w, w.layers[0][0].W_OV), ALL, 3)[1],
 }  # fmt: skip
 EIGEN: dict[str, Callable[[Weights], Tensor]] = {

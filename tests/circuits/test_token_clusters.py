@@ -35,6 +35,7 @@ def test_tokens_that_raise_each_other_are_found_as_a_group() -> None:
     assert (set(first.tokens.tolist()), set(second.tokens.tolist())) == (set(GROUPS[1]), set(GROUPS[0]))
     assert 4 * 3 * (1 - 4 / 23) - 0.5 < first.eigenvalue < 12
     assert first.cohesion > first.chance + 5 * first.spread
+    assert clusters(handmade.deleting_head(D_VOCAB)) == []
 
 
 def test_the_small_matrix_s_eigenvectors_are_those_of_the_whole_circuit() -> None:
@@ -63,10 +64,6 @@ def test_cohesion_is_the_mean_of_what_tokens_add_to_each_other() -> None:
     whole = ov_circuit(weights, weights.layers[0][0].W_OV).dense()
     pairs = [whole[i, j].item() for i in cluster.tokens for j in cluster.tokens if i != j]
     assert cluster.cohesion == pytest.approx(sum(pairs) / 6 / whole.square().mean().sqrt().item(), abs=1e-12)
-
-
-def test_a_deleting_head_has_no_groups() -> None:
-    assert clusters(handmade.deleting_head(D_VOCAB)) == []
 
 
 def test_only_tokens_that_are_asked_for_are_named() -> None:

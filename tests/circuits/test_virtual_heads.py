@@ -34,10 +34,7 @@ def test_the_later_pattern_stands_on_the_left() -> None:
 
 def test_the_virtual_head_alone_carries_the_model_that_is_made_of_it() -> None:
     """Text of period two, with logits ten times as large: without the virtual head, the loss is that of a uniform
-    guess.
-
-    No other path changes the loss.
-    """
+    guess. No other path changes the loss."""
     weights = handmade.virtual_head(D_VOCAB)
     windows = torch.tensor([[4, 7, 4, 7, 4, 7, 4, 7], [1, 9, 1, 9, 1, 9, 1, 9]])
     patterns = [handmade.previous_token_pattern(POS).expand(2, 1, POS, POS)] * 2
@@ -53,25 +50,6 @@ def test_the_virtual_head_alone_carries_the_model_that_is_made_of_it() -> None:
     assert costs[1:].abs().max() == 0
 
 
-def test_without_paths_there_are_no_costs() -> None:
-    weights, windows = handmade.virtual_head(D_VOCAB), torch.zeros(2, POS + 1, dtype=torch.int64)
-    patterns = [torch.eye(POS, dtype=torch.float64).expand(2, 1, POS, POS)] * 2
-    scales = [torch.ones(2, POS, dtype=torch.float64)] * 3
-    logits = path_sum(weights, windows[:, :-1], patterns, scales)
-    assert removal_costs(weights, [], windows, logits, patterns, scales).shape == (0, 2)
-
-
-def test_in_the_reverse_order_there_is_no_virtual_head() -> None:
-    """Negative control: with the two layers exchanged, the product of the OV matrices is 0 (docs/framework.md §9.1)."""
-    weights = handmade.virtual_head(D_VOCAB)
-    reversed_order = type(weights)(weights.W_E, weights.W_U, weights.layers[::-1])
-    windows = torch.tensor([[4, 7, 4, 7, 4, 7, 4, 7]])
-    patterns = [handmade.previous_token_pattern(POS)[None, None]] * 2
-    scales = [torch.ones(1, POS, dtype=torch.float64)] * 3
-    logits = path_sum(reversed_order, windows[:, :-1], patterns, scales)
-    assert removal_costs(reversed_order, [VIRTUAL], windows, logits, patterns, scales).abs().max() == 0
-
-
 def test_a_cost_is_the_loss_of_the_other_paths_less_that_of_all() -> None:
     weights = handmade.random_weights(seed=1, n_layers=2, n_heads=2)
     g = torch.Generator().manual_seed(2)
@@ -80,6 +58,7 @@ def test_a_cost_is_the_loss_of_the_other_paths_less_that_of_all() -> None:
     scales = [0.5 + torch.rand(3, POS, generator=g, dtype=torch.float64) for _ in range(3)]
     inputs, paths = windows[:, :-1], all_paths(weights)
     logits = path_sum(weights, inputs, patterns, scales)
+    assert removal_costs(weights, [], windows, logits, patterns, scales).shape == (0, 3)
     for path, cost in zip(paths, removal_costs(weights, paths, windows, logits, patterns, scales), strict=True):
         others = sum(path_logits(weights, p, inputs, patterns, scales) for p in paths if p != path)
         for i in range(3):

@@ -87,19 +87,13 @@ def test_documents_of_unequal_size_count_as_fewer() -> None:
     assert widening(torch.tensor([0] * 99 + [1])) == widening(torch.arange(2))
 
 
-def test_rows_share_their_draws() -> None:
+def test_rows_share_their_draws_and_equal_windows_leave_no_doubt() -> None:
     values = normal(generator(3), 1, 7)
     a, b = mean_intervals(torch.cat([values, values + 5]), independent(values), generator())
     assert (b.low - a.low, b.high - a.high) == (pytest.approx(5), pytest.approx(5))
-
-
-def test_equal_windows_leave_no_doubt_and_no_rows_no_intervals() -> None:
     (found,) = mean_intervals(torch.full((1, 5), 2.0), torch.arange(5), generator())
     assert (found.mean, found.low, found.high) == pytest.approx((2, 2, 2))
     assert mean_intervals(torch.zeros(0, 5), torch.arange(5), generator()) == []
-
-
-def test_one_document_tells_nothing_of_its_error() -> None:
     with pytest.raises(ValueError, match="expected windows of at least two documents to draw from, got 1"):
         mean_intervals(torch.zeros(3, 7), torch.zeros(7, dtype=torch.int64), generator())
 
@@ -112,12 +106,8 @@ def clustered(rows: int, documents: int, windows: int, within: float, g: torch.G
 
 
 def test_intervals_over_documents_cover_and_those_over_windows_do_not() -> None:
-    """The losses of windows of one document correlate at 0.45 in the default corpus.
-
-    The variance of the mean is then 1 + 7 · 0.45 = 4.15 times that of independent windows. Intervals for independent
-    windows reach 1.96 / √4.15 = 0.96 standard deviations and cover 66 %. The test fails with intervals that ignore
-    documents.
-    """
+    """At a correlation of 0.45, the variance of the mean is 1 + 7 · 0.45 = 4.15 times that of independent windows.
+    Intervals for these reach 1.96 / √4.15 = 0.96 standard deviations and cover 66 %."""
     values, of = clustered(2000, 41, 8, 0.45, generator(4))
     covered = {}
     for kind, groups in (("documents", of), ("windows", independent(values))):
@@ -155,10 +145,7 @@ def test_each_document_is_drawn_whole() -> None:
 
 
 def test_a_ratio_has_the_error_of_its_denominator_and_none_where_both_move_together() -> None:
-    """Guards against dividing the upper end of the numerator by the mean of the denominator.
-
-    By the delta method, a ratio r of independent means has the error √(var(part) + r² var(whole)) / mean(whole).
-    """
+    """By the delta method, a ratio r of independent means has the error √(var(part) + r² var(whole)) / mean(whole)."""
     g = generator(5)
     part, whole = 2 + normal(g, 4001), 4 + 4 * normal(g, 4001)
     found = ratio_interval(part, whole, independent(part), generator())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -11,10 +12,15 @@ from pathsum.statistics.bootstrap import independent, resampled_means
 from pathsum.statistics.phase_change import LEAST_BENT, Onset, bend, change_interval, onset
 from tests.handmade import normal
 
+Find = Callable[[Sequence[int], Sequence[float]], Onset | None]
+
 
 def test_the_phase_change_is_where_half_of_the_rise_is_crossed() -> None:
     """From 0.1 to 0.9: the middle, 0.5, is a quarter of the way from 0.3 to 1.1."""
     assert onset([0, 10, 20, 40, 80], [0.1, 0.0, 0.3, 1.1, 0.9]) == Onset(tokens_seen=25, low=20, high=40)
+    assert onset([0, 10, 20], [0.0, 0.5, 1.0]) == Onset(tokens_seen=10, low=0, high=10)  # at an evaluation
+    lost_again = [0.0, 0.6, 0.0, 0.0, 1.0, 1.0]
+    assert onset([0, 1, 2, 3, 4, 5], lost_again) == Onset(tokens_seen=4, low=3, high=4)
 
 
 def test_a_sigmoid_s_onset_is_its_middle() -> None:
@@ -26,10 +32,6 @@ def test_a_sigmoid_s_onset_is_its_middle() -> None:
     assert (found.low, found.high) == (500, 510)
 
 
-def test_a_crossing_that_is_lost_again_is_not_the_phase_change() -> None:
-    assert onset([0, 1, 2, 3, 4, 5], [0.0, 0.6, 0.0, 0.0, 1.0, 1.0]) == Onset(tokens_seen=4, low=3, high=4)
-
-
 def test_without_a_rise_there_is_no_phase_change() -> None:
     """Negative control: a flat series, a falling series, and a rise that is too small."""
     for series in ([0.1, 0.1, 0.1], [0.9, 0.5, 0.1], [0.0, 0.1, 0.19], [0.0, 0.9, 0.1]):
@@ -38,17 +40,19 @@ def test_without_a_rise_there_is_no_phase_change() -> None:
     assert onset([0, 10, 20], [0.0, 0.0, 0.0], least_rise=0.0) is None
 
 
-def test_an_onset_on_an_evaluation_is_that_evaluation() -> None:
-    assert onset([0, 10, 20], [0.0, 0.5, 1.0]) == Onset(tokens_seen=10, low=0, high=10)
-
-
-def test_broken_curves_are_refused() -> None:
-    with pytest.raises(ValueError, match="got 3 and 2"):
-        onset([0, 1, 2], [0.0, 1.0])
-    with pytest.raises(ValueError, match="increasing tokens seen and finite values"):
-        onset([0, 2, 2], [0.0, 0.5, 1.0])
-    with pytest.raises(ValueError, match="increasing tokens seen and finite values"):
-        onset([0, 1, 2], [0.0, math.nan, 1.0])
+@pytest.mark.parametrize(
+    ("find", "tokens", "series", "said"),
+    [
+        (onset, [0, 1, 2], [0.0, 1.0], "got 3 and 2"),
+        (onset, [0, 2, 2], [0.0, 0.5, 1.0], "increasing tokens seen and finite values"),
+        (onset, [0, 1, 2], [0.0, math.nan, 1.0], "increasing tokens seen and finite values"),
+        (bend, [1, 2, 2], [3.0, 2.0, 1.0], "increasing tokens seen and finite values"),
+        (bend, [0, 1, 2], [3.0, 2.0, 1.0], "at least one token seen at every evaluation"),
+    ],
+)
+def test_broken_curves_are_refused(find: Find, tokens: list[int], series: list[float], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        find(tokens, series)
 
 
 # ---- bends ----------------------------------------------------------------------------------------------------------
@@ -75,18 +79,8 @@ def test_no_bend_is_seen_in_noise_nor_in_a_loss_that_flattens() -> None:
     assert bend(EVERY, [4.0 - 0.3 * math.log(t) for t in EVERY]) is None
     assert bend(EVERY, [2.0 + 50 * t**-0.5 for t in EVERY]) is None
     assert bend(EVERY, [3.0] * len(EVERY)) is None
-
-
-def test_few_evaluations_cannot_tell_a_bend() -> None:
-    few = EVERY[: LEAST_BENT - 1]
+    few = EVERY[: LEAST_BENT - 1]  # too few evaluations
     assert bend(few, [4.0 - max(0, t - 5000) for t in few]) is None
-
-
-def test_a_bend_needs_tokens() -> None:
-    with pytest.raises(ValueError, match="at least one token seen at every evaluation"):
-        bend([0, 1, 2], [3.0, 2.0, 1.0])
-    with pytest.raises(ValueError, match="increasing tokens seen and finite values"):
-        bend([1, 2, 2], [3.0, 2.0, 1.0])
 
 
 # ---- intervals ------------------------------------------------------------------------------------------------------

@@ -61,12 +61,9 @@ def test_the_sign_is_that_of_the_largest_coordinate() -> None:
     assert math.isfinite(size)
 
 
-def test_a_model_that_does_not_move_explains_nothing() -> None:
+def test_a_model_that_does_not_move_explains_nothing_and_too_few_checkpoints_are_refused() -> None:
     found = principal_components(torch.ones(ROWS, COLUMNS), 2)
     assert found.coordinates.abs().max() == 0
     assert found.explained.tolist() == [0, 0]
-
-
-def test_too_few_checkpoints_are_refused() -> None:
     with pytest.raises(ValueError, match="more than k = 2 checkpoints and at least as many tokens, got 2 × 101"):
         principal_components(torch.ones(2, COLUMNS), 2)

@@ -1,8 +1,7 @@
 """Remove the attention sink from attention patterns (docs/framework.md §5.15).
 
-The weights of a softmax sum to 1, so a head must attend to some key even if it has nothing to move. It then attends to
-a key whose value has little effect, usually the beginning-of-sequence token (BOS). A Mathematical Framework for
-Transformer Circuits (AMF) describes this under "induction heads". Xiao et al. 2023 call such a key an attention sink.
+The weights of a softmax sum to 1, so a head with nothing to move attends to a key whose value has little effect,
+usually the beginning-of-sequence token (BOS).
 """
 
 from __future__ import annotations

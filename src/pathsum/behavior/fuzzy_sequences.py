@@ -1,8 +1,7 @@
 """Find tokens that are similar but not equal, and build sequences and renamed passages to test whether heads match such
-tokens.
+tokens (docs/framework.md §5.13).
 
-Similar tokens consist of letters and differ only in case (``Self``, ``self``) or only in a leading space. BOS is the
-beginning-of-sequence token. See docs/framework.md §5.13.
+Similar tokens consist of letters and differ only in case (``Self``, ``self``) or only in a leading space.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Induction on repeated random tokens: BOS (beginning of sequence), then the same random block twice
 (docs/framework.md §5.1).
 
-Position 0 is BOS. The first copy is at 1 … block, and the second copy is at block + 1 … 2·block. The token at position
-p of the second copy also stands at p − block, and the token after this earlier occurrence is at p − block + 1. That
-position is between 2 and block + 1, so it is never BOS. All means are over positions and windows.
+Position 0 is BOS. The copies are at 1 … block and at block + 1 … 2·block. The token at position p of the second copy
+also stands at p − block, and the token after this earlier occurrence at p − block + 1. All means are over positions and
+windows.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ def copying(
     token] − mean of W_U o_p over the vocabulary). It is 1 if the output always raises the next token above the mean
     token, and −1 if it always lowers it. Chance, the same score with the tokens of another window, need not be 0. The
     scale of the final norm does not change the sign, but its centering must be folded into ``W_U``. (The copying score
-    of Olsson et al. 2022 compares amounts after a ReLU.) Costs batch · head · block · d_model operations. Raises
-    ValueError unless ``check_repeated`` passes.
-    """
+    of Olsson et al. 2022 compares amounts after a ReLU.) Raises ValueError unless ``check_repeated`` passes."""
     check_repeated(tokens, block)
     second = slice(block + 1, 2 * block)
     following = tokens[:, block + 2 :]
@@ -63,9 +61,8 @@ def repeat_losses(
 ) -> RepeatLosses:
     """Return the mean loss on each copy, in nats per token (docs/framework.md §5.4).
 
-    The logits at position p predict the token at p + 1. The first token of the second copy is left out. Costs batch ·
-    pos · d_vocab operations. Raises ValueError unless ``tokens`` pass ``check_repeated``.
-    """
+    The logits at position p predict the token at p + 1. The first token of the second copy is left out. Raises
+    ValueError unless ``tokens`` pass ``check_repeated``."""
     check_repeated(tokens, block)
     losses = cross_entropy(logits[:, :-1].mT, tokens[:, 1:].long(), reduction="none")
     return RepeatLosses(losses[:, :block].mean().item(), losses[:, block + 1 :].mean().item())

@@ -1,9 +1,4 @@
-"""Score what heads do in each window, and label heads by their scores (docs/framework.md §5.7).
-
-Most scores are a head's attention to certain keys. Their chance level is the same score under uniform causal attention.
-``by_window`` gives one score per window, so that means over windows can be bootstrapped. BOS is the
-beginning-of-sequence token, and ICL is In-context Learning and Induction Heads.
-"""
+"""Score what heads do in each window, and label heads by their scores (docs/framework.md §5.7)."""
 
 from __future__ import annotations
 
@@ -134,8 +129,7 @@ def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key
     """Mark the keys that follow an earlier occurrence of the query's token: t[key − 1] = t[query] with 2 ≤ key < query.
 
     BOS at position 0 does not count as an occurrence. The query itself is never marked. Otherwise, after "a a", heads
-    that attend to their own position would appear to match. Costs batch · pos².
-    """
+    that attend to their own position would appear to match."""
     same = tokens[:, :, None] == tokens[:, None, :]
     found = torch.zeros_like(same)
     found[:, :, 2:] = same[:, :, 1:-1]

@@ -1,7 +1,6 @@
 """Mean attention by position, regardless of the tokens. All means are over queries and windows.
 
-Position 0 holds BOS, the beginning-of-sequence token, which is often an attention sink. Only ``bos`` includes attention
-to this position.
+Only ``bos`` includes attention to position 0, the beginning-of-sequence token (BOS).
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
     """Return the mean of A[i, i − d] over queries i, for each head and each distance d (docs/framework.md §3.13).
 
     Entry d = 0 … pos − 2 is the mean over the queries i > d, so key 0 is left out. Each entry is in 0..1. Entries need
-    not sum to 1, because they are means over different queries. Costs batch · head · pos². Raises ValueError if
-    ``pattern`` is not square or has fewer than three positions.
-    """
+    not sum to 1, because they are means over different queries. Raises ValueError if ``pattern`` is not square or has
+    fewer than three positions."""
     _check(pattern)
     tokens = pattern[..., 1:, 1:]
     means = [tokens.diagonal(-distance, -2, -1).mean((0, -1)) for distance in range(tokens.shape[-1])]

@@ -1,8 +1,4 @@
-"""Score predictions of the second copy of repeated random tokens against guessing (docs/framework.md §5.4).
-
-The first copy is not a suitable baseline, because a model of text has a higher loss on random tokens than uniform
-guessing.
-"""
+"""Score predictions of the second copy of repeated random tokens against guessing (docs/framework.md §5.4)."""
 
 from __future__ import annotations
 

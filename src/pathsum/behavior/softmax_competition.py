@@ -1,9 +1,7 @@
 """Softmax competition: a higher score of one key lowers the attention to all others by the same factor.
 
-With A_k = e^{s_k} / Σ_i e^{s_i}, the score of one key changes the attention to the other keys only through the
-denominator, which is the same for all keys of a query. In a one-layer model, a match can therefore attract attention to
-itself, but cannot move attention to the token after it. See "one-layer attention-only transformers" in A
-Mathematical Framework for Transformer Circuits (AMF), and docs/framework.md §5.14.
+In a one-layer model, a match can therefore attract attention to itself, but cannot move attention to the token after it
+(docs/framework.md §5.14).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Build sequences in which matches of one, two and three tokens compete for the attention of one query.
 
-A sequence is the beginning-of-sequence token (BOS) followed by tokens that all differ. It contains two places for a
-match, called occurrences: each is a context of ``LONGEST`` tokens and the token after it, the follower. The query is
-the last position. A match is made by copying the last tokens of the sequence into the context of an occurrence. See
-docs/framework.md §5.12.
+A sequence is BOS followed by tokens that all differ. It contains two places for a match, called occurrences: each is a
+context of ``LONGEST`` tokens and the token after it, the follower. The query is the last position. A match is made by
+copying the last tokens of the sequence into the context of an occurrence (docs/framework.md §5.12).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Measure the preference for the follower of the longer of two matches (docs/framework.md §5.12).
-
-In the first half of the windows, the first occurrence is the longer match; in the second half, the second occurrence
-is. Means are taken over both orders, so that neither distance nor the follower favors a match. This extends "defining
-induction heads" in In-context Learning and Induction Heads (ICL).
-"""
+"""Measure the preference for the follower of the longer of two matches (docs/framework.md §5.12)."""
 
 from __future__ import annotations
 

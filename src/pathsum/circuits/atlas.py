@@ -1,10 +1,8 @@
 """Rank the skip-trigrams (source … destination → out) of a head by their effect on real text (docs/framework.md §3.8).
 
 A skip-trigram occurs at a position that holds the destination if the next token is out and the source stands earlier in
-the same document. If the source stands at several earlier positions, these count as one occurrence. The
-beginning-of-sequence token (BOS), which starts each document, is never a source. Nor is the token at the destination's
-own position, because the current token's effect on the next token is that of a bigram. The OV (output-value) circuit of
-a head is W_U W_OV W_E.
+the same document; several such positions of the source count as one occurrence. BOS is never a source, nor is the token
+at the destination's own position. The OV (output-value) circuit of a head is W_U W_OV W_E.
 """
 
 from __future__ import annotations
@@ -114,7 +112,7 @@ def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Fl
     ``weight`` · (W_U W_OV W_E)[out, source].
 
     In nats, relative to the mean over all output tokens (docs/framework.md §3.8). ``circuit`` comes from ``ov_circuit``
-    and ``weight`` from ``source_weight``. Costs batch · pos² · d_head."""
+    and ``weight`` from ``source_weight``."""
     out, source = circuit.left[at.windows[:, 1:]], circuit.right.mT[at.windows[:, :-1]]
     return weight * (out @ source.mT)[at.window, at.query, at.key]
 

@@ -1,7 +1,6 @@
 """Measure how much of the residual stream each part makes up (docs/framework.md §7.3).
 
-A part is the embedding, the writes of a layer or the writes of a head. If the embedding is small compared with the
-writes of the first layer, the name of a path does not describe the content that it carries (docs/framework.md §7.1).
+A part is the embedding, the writes of a layer or the writes of a head.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Compare the direct path W_U W_E with the bigrams of the corpus (docs/framework.md §3.1 and §3.2).
 
-The direct path predicts the next token from the current token alone, so it is at best a bigram model ("zero-layer
-transformers" in A Mathematical Framework for Transformer Circuits, AMF). A table of counts is indexed as
-``counts[token, next]``. It is a dense tensor, or an object that returns dense rows when sliced. If the model has a
-norm, each column of ``W_E`` must first be multiplied by the scale that the norm gives to this column alone
-(docs/framework.md §1.4).
+A table of counts is indexed as ``counts[token, next]``. With norms, scale the columns of ``W_E`` first, as in
+``qk_ov``.
 """
 
 from __future__ import annotations
@@ -76,9 +73,9 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
 
     Both are weighted by count. ``smoothing`` ≥ 0 is the number k of counts that are added to the bigrams of each
     current token, in proportion to the unigram distribution; with 0 the corpus is not smoothed. The correlation is 0 if
-    either side is constant for each current token. Costs d_vocab² · d_model operations. ``block`` current tokens are
-    processed at a time, which needs block × d_vocab numbers of memory. ValueError if the shape of the counts does not
-    fit the direct path, if all counts are zero, or for weights with NaN or infinity. See docs/framework.md §3.1."""
+    either side is constant for each current token. ``block`` current tokens are processed at a time. ValueError if the
+    shape of the counts does not fit the direct path, if all counts are zero, or for weights with NaN or infinity. See
+    docs/framework.md §3.1."""
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
@@ -100,7 +97,7 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
     """Return the ``k`` most frequent pairs of the corpus (or all that occur, if fewer), most frequent first, with their
-    log-probabilities in the corpus and by the direct path. Costs and errors as in ``compare_with_corpus``."""
+    log-probabilities in the corpus and by the direct path. Errors as in ``compare_with_corpus``."""
     best: list[BigramPair] = []
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
         for i in rows.counts.flatten().topk(min(k, rows.counts.numel())).indices.tolist():

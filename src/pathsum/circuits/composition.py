@@ -1,8 +1,7 @@
 """Compute Q-, K- and V-composition scores of pairs of heads, and their random-rotation null (docs/framework.md §4).
 
-A score is the Frobenius norm of a product of two matrices, divided by the product of their norms. As in the corrected
-figure of A Mathematical Framework for Transformer Circuits (AMF), the first norm is that of the product itself, not of
-a cyclic permutation of its factors.
+As in the corrected figure of A Mathematical Framework for Transformer Circuits (AMF), the norm is that of the product
+itself, not of a cyclic permutation of its factors.
 """
 
 from __future__ import annotations

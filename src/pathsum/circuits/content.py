@@ -5,9 +5,6 @@ q, with one position per head on the way: k = p_0 ≤ p_1 ≤ … ≤ p_n = q (d
 
     hops    #{i : p_i > p_{i−1}}, the number of heads at which it changes position;
     offset  q − k, the distance back to its token: 0 is the current token, 1 the previous token.
-
-Each route is in exactly one group by hops and in exactly one group by offset. So the groups of either kind add up to
-the residual stream.
 """
 
 from __future__ import annotations
@@ -63,9 +60,8 @@ def reads(
 
     S_g is the part of the residual stream in group g. Layer l reads s_l S_g. It then changes S_g to
     S_g + Σ_h Σ_{g'} A^h[moves from g' to g] s_l S_g' (W_OV^h)ᵀ. The groups add up to the normalized residual stream,
-    without the centering of a LayerNorm, which is folded into ``weights``. Costs
-    layers · pairs of groups · batch · heads · pos² · d_head. ValueError as in ``check_frozen``, raised with the first
-    item. See docs/framework.md §2.5."""
+    without the centering of a LayerNorm, which is folded into ``weights``. ValueError as in ``check_frozen``, raised
+    with the first item. See docs/framework.md §2.5."""
     check_frozen(weights, patterns, scales)
     embedded, pos, groups = weights.W_E.mT[tokens], torch.arange(tokens.shape[1]), torch.arange(len(grouping.names))
     leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # [group before the move, query, key]

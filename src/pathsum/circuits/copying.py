@@ -50,7 +50,7 @@ def removal_rises(
     (docs/framework.md §3.18).
 
     ``moved[b, h, q, k]`` is subtracted from the logit of the token at k for the prediction at q. Patterns and scales
-    are frozen. Costs batch · head · pos³."""
+    are frozen."""
     first = (tokens[:, :, None] == tokens[:, None]).int().argmax(2)  # of each key: the first key with its token
     lost = torch.zeros_like(moved).scatter_add_(-1, first[:, None, None].expand_as(moved), moved)
     probability = logits.softmax(-1).gather(2, tokens[:, None].expand(-1, logits.shape[1], -1))

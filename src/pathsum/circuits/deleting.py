@@ -1,8 +1,4 @@
-"""Detect heads that delete what earlier layers wrote (docs/framework.md §3.16).
-
-A Mathematical Framework for Transformer Circuits (AMF) calls this memory management, in "subspaces and residual stream
-bandwidth". W_OV is the output-value matrix of a head.
-"""
+"""Detect heads that delete what earlier layers wrote, memory management in AMF (docs/framework.md §3.16)."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ class Alignment:
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
     """Return the covariance of writes over windows and positions, in squared units of the residual stream, as float64.
-    Costs batch · pos · d_model². ValueError for NaN or infinity."""
+    ValueError for NaN or infinity."""
     x, n = scaled(written, "writes")
     flat = x.flatten(0, 1)
     centred = flat - flat.mean(0)

@@ -1,10 +1,8 @@
 """Measure copying and matching by the eigenvalues of circuits (docs/framework.md §3.5, §3.6 and §5.5).
 
-If tokens, or groups of tokens, raise themselves through a circuit, its eigenvalues have positive real parts ("copying:
-eigenvalue analysis" in A Mathematical Framework for Transformer Circuits, AMF). An OV (output-value) matrix is not
-normal, so eigenvalues alone may overstate copying. ``diagonal_rank`` is therefore reported with them. As in ``qk_ov``,
-the columns of ``W_E`` must first be scaled if the model has a norm. Rows of ``W_U`` and columns of ``W_E`` without a
-token must first be removed.
+An OV (output-value) matrix is not normal, so eigenvalues alone may overstate copying; ``diagonal_rank`` is reported
+with them. Scale the columns of ``W_E`` first, as in ``qk_ov``, and remove rows of ``W_U`` and columns of ``W_E``
+without a token.
 """
 
 from __future__ import annotations
@@ -36,9 +34,8 @@ def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Comp
 
     Positive real parts indicate that attending to a token raises its own logit. Each W_OV is that of a head, of a
     virtual head or of several heads together (``joint_OV``). The eigenvalues are computed from the rank × rank matrix
-    W_V W_E W_U W_O, which has the same non-zero eigenvalues. In nats before the final norm's scale. Costs
-    d_vocab · d_model² once, and d_model² · d_head for each W_OV. ValueError for weights in a precision below float32,
-    or with NaN or infinity. See docs/framework.md §3.5."""
+    W_V W_E W_U W_O, which has the same non-zero eigenvalues. In nats before the final norm's scale. ValueError for
+    weights in a precision below float32, or with NaN or infinity. See docs/framework.md §3.5."""
     require_single(weights.W_E, weights.W_U, *(part for W_OV in W_OVs for part in (W_OV.left, W_OV.right)))
     W_E_W_U = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
     return [W_OV.after(W_E_W_U).eigenvalues() for W_OV in W_OVs]
@@ -51,8 +48,8 @@ def matching_eigenvalues(
 
     Positive real parts indicate that the late head attends to keys whose previous token equals the current token. Each
     query's mean over keys, weighted by ``unigram``, is subtracted first. In nats before the late layer's scale at the
-    key. Costs d_vocab · d_model · d_head. ValueError for weights in a precision below float32, or with NaN or infinity,
-    or if ``unigram`` has a negative entry or sums to 0. See docs/framework.md §5.5."""
+    key. ValueError for weights in a precision below float32, or with NaN or infinity, or if ``unigram`` has a negative
+    entry or sums to 0. See docs/framework.md §5.5."""
     require_single(weights.W_E, late.W_Q, late.W_K, early.W_V, early.W_O)
     return qk_circuit(weights, late.W_QK.after(early.W_OV), unigram).eigenvalues()
 

@@ -1,8 +1,7 @@
 """Fold the norms into the weights: first the gain, then the centering (docs/framework.md §1.4).
 
-Both change the matrices that read the residual stream: W_Q, W_K and W_V of every layer, and W_U. After folding, a norm
-only multiplies each position by a scale. Position vectors that are added after a norm must be multiplied by the
-unfolded matrices.
+Both change the matrices that read the residual stream. Afterwards a norm only multiplies each position by a scale.
+Position vectors that are added after a norm must be multiplied by the unfolded matrices.
 
     folded = centre(fold_gains(weights, gains))   # for LayerNorm; for RMSNorm, leave out centre
 """

@@ -30,7 +30,7 @@ def match_scores(
     a_h (``current``) and b_h (``previous``) are each head's mean attention to the current and to the previous position.
     s is the scale that the norm gives to a token's embedding alone. The W_E in ``weights`` is already multiplied by s,
     and ``embedding`` is W_E itself. The result is query × key, as low-rank factors. Multiplied by the norm scales of
-    the second layer, it is in nats. Costs heads · d_vocab · d_model · d_head."""
+    the second layer, it is in nats."""
     moved = [h.W_OV.left @ (h.W_OV.right @ weights.W_E) for h in weights.layers[0]]
     query = embedding + sum(a * x for a, x in zip(current, moved, strict=True))
     key = sum(b * x for b, x in zip(previous, moved, strict=True))

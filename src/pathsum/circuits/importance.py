@@ -1,8 +1,6 @@
-"""Measure the loss reduction by a term of the path expansion (docs/framework.md §2.6).
+"""Measure the loss reduction by a term of the path expansion, any sum of paths (docs/framework.md §2.6).
 
-A term is any sum of paths: an order, a part of an order, or a group by content. The attention patterns and norm scales
-must be those of the windows on which the loss is measured (docs/framework.md §9.4). See "term importance" in A
-Mathematical Framework for Transformer Circuits (AMF).
+The attention patterns and norm scales must be those of the windows on which the loss is measured (§9.4).
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ def importance(
     window.
 
     ``lower`` is the sum of all terms of lower order: zero for the direct path. ``everything`` is the sum of all terms.
-    In nats per token, of any sign. AMF reports the first quantity. Costs four softmaxes over batch · pos · d_vocab
-    logits."""
+    In nats per token, of any sign. AMF reports the first quantity."""
     return Importance(
         added_first=window_losses(lower, targets) - window_losses(lower + term, targets),
         removed_last=window_losses(everything - term, targets) - window_losses(everything, targets),

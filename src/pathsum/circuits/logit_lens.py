@@ -22,6 +22,5 @@ def lens_losses(
     read.
 
     ``reads`` are the residual streams before the first layer and after each layer, each passed through the final norm
-    (docs/framework.md §3.17). Costs a softmax over batch · pos · d_vocab logits per read. ValueError if a read and the
-    targets differ in their number of positions."""
+    (docs/framework.md §3.17). ValueError if a read and the targets differ in their number of positions."""
     return torch.stack([window_losses(read @ W_U.mT, targets) for read in reads])

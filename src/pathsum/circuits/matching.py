@@ -1,6 +1,5 @@
-"""Measure from the weights how strongly a head prefers keys that carry the same token as the query. One path carries a
-token to the queries of the head, and another carries a token to its keys (docs/framework.md §5.5).
-"""
+"""Measure from the weights how strongly a head prefers keys that carry the same token as the query
+(docs/framework.md §5.5)."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ def pair_matching_eigenvalues(
     c = ``scales`` are the norm scales at which each token's embedding is read (``scale_as_read``), so W_E itself is not
     scaled. Positive real parts indicate that the head attends where both paths start at the same token. Each query's
     mean over the keys of positive scale, weighted by ``unigram``, is subtracted first. In nats before later norm
-    scales. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``, applied to ``unigram`` at these keys,
-    and as in ``precision.require_single`` for the weights. See docs/framework.md §5.5."""
+    scales. ValueError as in ``qk_ov.shares``, applied to ``unigram`` at these keys, and as in
+    ``precision.require_single`` for the weights. See docs/framework.md §5.5."""
     heads = [weights.layers[layer][head] for path in paths for layer, head in path]
     require_single(weights.W_E, late.W_Q, late.W_K, *(W for head in heads for W in (head.W_V, head.W_O)))
     query, key = (

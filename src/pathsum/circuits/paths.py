@@ -1,9 +1,7 @@
 """Path expansion: write the logits as a sum over paths through the heads (docs/framework.md §2.1).
 
 Attention patterns and norm scales are frozen. A path is a tuple of heads, at most one per layer, earliest first; ``()``
-is the direct path. Each path has its own product of patterns and its own product of OV (output-value) matrices. No path
-is a difference of residual streams, so the sum of all paths is an independent check of the model's logits. See "path
-expansion trick" in A Mathematical Framework for Transformer Circuits (AMF).
+is the direct path. No path is a difference of residual streams, so the sum is an independent check of the logits.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ def moved(
 ) -> Float[Tensor, "batch pos d"]:
     """Move vectors along a path: apply its pattern s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1} to ``x``.
 
-    Scales act as diagonal matrices, and s_L is the last of ``scales``. Costs order · batch · pos² · d. See
-    docs/framework.md §2.1."""
+    Scales act as diagonal matrices, and s_L is the last of ``scales``. See docs/framework.md §2.1."""
     readers = [layer for layer, _ in path] + [-1]  # layers whose norm scales enter, in order; −1 is the final norm
     x = scales[readers[0]].unsqueeze(-1) * x
     for (layer, head), reader in zip(path, readers[1:], strict=True):
@@ -55,8 +52,8 @@ def moved(
 def path_circuit(weights: Weights, path: Path) -> LowRank:
     """Return the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, with later heads on the left.
 
-    The entries are logits before any norm scale (``moved`` applies those), output × source, as low-rank factors. Costs
-    d_vocab · d_model · d_head, and nothing for the direct path. See docs/framework.md §2.1."""
+    The entries are logits before any norm scale (``moved`` applies those), output × source, as low-rank factors. See
+    docs/framework.md §2.1."""
     if not path:
         return LowRank(weights.W_U, weights.W_E)
     (layer, head), *later = path
@@ -69,10 +66,8 @@ def path_circuit(weights: Weights, path: Path) -> LowRank:
 def path_logits(
     weights: Weights, path: Path, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens.
-
-    Costs one call of ``moved`` with d = d_head, and d_vocab · d_head · (d_model + batch · pos). For the direct path,
-    d_model takes the place of d_head. ValueError as in ``check_frozen``."""
+    """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens. ValueError as in
+    ``check_frozen``."""
     return path_sum(weights, tokens, patterns, scales, [path])
 
 
@@ -84,11 +79,8 @@ def path_sum(
     paths: Sequence[Path] | None = None,
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits. Zeros for no
-    paths.
-
-    Costs as much as ``path_logits`` for each path. Needs memory for (batch · pos + d_vocab) · d_head numbers per path
-    (d_model in place of d_head for the direct path), because one product adds all paths. ValueError as in
-    ``check_frozen``."""
+    paths. Needs memory for (batch · pos + d_vocab) · d_head numbers per path (d_model in place of d_head for the direct
+    path), because one product adds all paths. ValueError as in ``check_frozen``."""
     check_frozen(weights, patterns, scales)
     brought, written = [weights.W_U.new_zeros(*tokens.shape, 0)], [weights.W_U[:, :0]]
     for path in all_paths(weights) if paths is None else paths:
@@ -103,7 +95,7 @@ def by_order(
 ) -> list[Float[Tensor, "batch pos vocab"]]:
     """Return the summed logits of all paths of each order 0, …, n_layers.
 
-    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Costs and errors as in
+    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Errors as in
     ``path_sum``."""
     paths, orders = all_paths(weights), range(len(weights.layers) + 1)
     return [path_sum(weights, tokens, patterns, scales, [p for p in paths if len(p) == n]) for n in orders]

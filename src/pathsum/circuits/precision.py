@@ -1,7 +1,6 @@
 """Checks and scaling of matrices before their entries are squared or compared.
 
-A comparison with NaN is false, so a guard such as ``if size > 0`` would turn broken weights into a score of 0. Squares
-of small or large numbers vanish or overflow, in half precision from 1e-4 and 256 on.
+A comparison with NaN is false, so a guard such as ``if size > 0`` would turn broken weights into a score of 0.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Compute the QK (query-key) and OV (output-value) circuits over tokens, without directions that the softmax ignores.
 
-The functions take a matrix W_OV or W_QK instead of a head. They therefore also serve virtual heads,
-``ov_circuit(weights, late.W_OV.after(early.W_OV))``, and K-composition, ``qk_circuit(weights,
-late.W_QK.after(early.W_OV), unigram)``. If the model has a norm, each column of ``W_E`` must first be multiplied by the
-scale that the norm gives to this column alone (docs/framework.md §1.4).
+The functions take a matrix instead of a head, and so serve virtual heads and K-composition as well
+(``late.W_QK.after(early.W_OV)``). If the model has a norm, each column of ``W_E`` must first be multiplied by the scale
+that the norm gives to this column alone (docs/framework.md §1.4).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -19,22 +16,13 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 
 
-@dataclass(frozen=True)
-class TopEntries:
-    """The largest entries of a table with their rows and columns, largest first."""
-
-    values: Float[Tensor, "k"]
-    rows: Int[Tensor, "k"]
-    columns: Int[Tensor, "k"]
-
-
 def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
     """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source with
     weight 1.
 
     In nats above the mean over outputs, before the scale of the final norm. With norms, multiply each column of W_E by
-    its scale first (docs/framework.md §1.4). Output × source, as low-rank factors. Costs d_vocab · d_model · d_head.
-    At least in float32. ValueError for weights with NaN or infinity. See docs/framework.md §3.3."""
+    its scale first (docs/framework.md §1.4). Output × source, as low-rank factors. At least in float32. ValueError for
+    weights with NaN or infinity. See docs/framework.md §3.3."""
     W_U = finite(weights.W_U)
     return checked(W_OV).after(finite(weights.W_E)).then(W_U - W_U.mean(0))
 
@@ -43,40 +31,12 @@ def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"])
     """Return the QK circuit W_Eᵀ W_QK W_E: the attention score of each query token for each key token.
 
     In nats above the query's mean over keys, weighted by ``unigram`` (shares or counts). Query × key, as low-rank
-    factors, at least in float32. Costs d_vocab · d_model · d_head. ValueError if ``unigram`` has a negative entry or
-    sums to 0, or for weights with NaN or infinity. See docs/framework.md §3.4."""
+    factors, at least in float32. ValueError if ``unigram`` has a negative entry or sums to 0, or for weights with NaN
+    or infinity. See docs/framework.md §3.4."""
     W_E = finite(weights.W_E)
     circuit = checked(W_QK).after(W_E).then(W_E.mT)
     mean_key = circuit.right @ shares(unigram).to(circuit.right)
     return LowRank(circuit.left, circuit.right - mean_key.unsqueeze(-1))
-
-
-@torch.no_grad()
-def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
-    """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries are ordered by row, then by
-    column.
-
-    After the first 1 + k // columns rows, ``block`` rows are computed at a time. Costs rows · columns · rank
-    operations, and about max(k, block × columns) numbers of memory. ValueError if ``k`` < 1, or for NaN or infinity."""
-    if k < 1:
-        raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
-    table = checked(table)
-    n_rows, n_columns = table.shape
-    first = 1 + k // n_columns  # rows that hold k entries; their k-th largest entry rules out most later rows
-    buffer = table.left.new_empty(min(max(first, block), n_rows), n_columns)
-    values = table.left.new_empty(0)
-    places = torch.empty(0, dtype=torch.int64, device=values.device)
-    start = 0
-    for rows in (table.left[:first], *table.left[first:].split(block)):
-        some = torch.mm(rows, table.right, out=buffer[: len(rows)])
-        least = values[-1] if len(values) == k else -torch.inf  # rows without a larger entry are skipped
-        better = (some.amax(1) > least).nonzero().squeeze(-1)
-        row, column = (some[better] > least).nonzero(as_tuple=True)
-        values = torch.cat([values, some[better[row], column]])
-        places = torch.cat([places, (start + better[row]) * n_columns + column])
-        values, order = _largest(values, min(k, len(values)))
-        places, start = places[order], start + len(rows)
-    return TopEntries(values, places // n_columns, places % n_columns)
 
 
 @torch.no_grad()

@@ -1,10 +1,9 @@
-"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key.
+"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key
+(docs/framework.md §2.3).
 
-Position is a separate term: a bias that is added to the scores, or one more path on both sides. A pair of paths is
-judged by a contrast: the weighted sum of its scores over query × key, with weights that sum to 0 over the keys up to
-each query (docs/framework.md §2.4). Contrasts are linear in the scores. So the contrasts of all pairs add up to that of
-the scores, and the scores of single pairs are never computed. See "path expansion of attention scores QK circuit" in A
-Mathematical Framework for Transformer Circuits (AMF), and docs/framework.md §2.3.
+A pair of paths is judged by a contrast: the weighted sum of its scores over query × key, with weights that sum to 0
+over the keys up to each query (§2.4). Contrasts are linear, so those of all pairs add up to that of the scores, and the
+scores of single pairs are never computed.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def stream_paths(
 
     It is (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens. The centering
     of a LayerNorm is not applied, because W_Q, W_K and W_V contain it. ``patterns`` and ``scales`` may include those of
-    later layers. Costs order · batch · pos · d_model · (pos + d_head) for each path. ValueError if a path goes through
-    ``layer`` or a later layer, or if scales are missing. See docs/framework.md §2.3."""
+    later layers. ValueError if a path goes through ``layer`` or a later layer, or if scales are missing. See
+    docs/framework.md §2.3."""
     if beyond := [path for path in paths if path and path[-1][0] >= layer]:
         raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; layer {layer} reads no others")
     if len(scales) <= layer:

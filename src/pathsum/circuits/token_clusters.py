@@ -1,10 +1,7 @@
 """Describe an OV (output-value) circuit by groups of tokens: those of one eigenvector, and those that are read and
 written along one singular direction (docs/framework.md §3.11 and §3.12).
 
-An eigenvector is a weighted sum of tokens that the circuit maps to a multiple of itself. A singular direction is a pair
-of directions in the residual stream: one that W_OV reads, and one that it then writes. As in ``qk_ov``, the columns of
-``W_E`` must first be scaled if the model has a norm. See "copying: eigenvalue analysis" in A Mathematical Framework for
-Transformer Circuits (AMF).
+Scale the columns of ``W_E`` first, as in ``qk_ov``.
 """
 
 from __future__ import annotations
@@ -54,9 +51,9 @@ def token_clusters(
     There are at most ``vectors`` groups, the one of the largest eigenvalue first, and none without such an eigenvalue.
     A group consists of the ``k`` tokens of ``sources`` (ids) with the largest weight in one eigenvector, whose largest
     absolute weight is made positive. The circuit is not a normal matrix, so these tokens need not raise each other.
-    Each group therefore has a cohesion; all share one chance level, from 20 random rotations of the writes. Costs
-    21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources,
-    or for weights with NaN or infinity. See docs/framework.md §3.11."""
+    Each group therefore has a cohesion; all share one chance level, from 20 random rotations of the writes. ValueError
+    if ``k`` < 2 or there are fewer than ``k`` sources, or for weights with NaN or infinity. See docs/framework.md
+    §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
@@ -74,9 +71,8 @@ def singular_directions(
     These are the ``k`` tokens of ``sources`` (ids) with the largest entries of v_iᵀ W_E (read) and of W_U u_i
     (written). The mean is subtracted from each: over ``sources`` for the first, over the vocabulary for the second. The
     sign of u_i and v_i is such that, after this, the largest absolute entry of v_iᵀ W_E is positive. Returns at most
-    ``directions`` entries, the largest singular value first, and none for a zero head. Costs
-    d_vocab · d_model · directions. ValueError unless ``k`` is from 1 to the number of sources, or
-    for weights with NaN or infinity. See docs/framework.md §3.12."""
+    ``directions`` entries, the largest singular value first, and none for a zero head. ValueError unless ``k`` is from
+    1 to the number of sources, or for weights with NaN or infinity. See docs/framework.md §3.12."""
     _check(sources, k, least=1)
     (left, n), (right, m), W_U = scaled(W_OV.left), scaled(W_OV.right), finite(weights.W_U)
     U, S, V_T = LowRank(left, right).svd()

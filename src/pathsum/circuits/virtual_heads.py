@@ -1,6 +1,4 @@
-"""Virtual heads: two heads in succession act as one, with the pattern A^{h2} A^{h1} and the OV (output-value) matrix
-W_OV^{h2} W_OV^{h1} (docs/framework.md §2.8).
-"""
+"""Virtual heads: two heads in succession act as one (docs/framework.md §2.8)."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ def virtual_patterns(
     early: Float[Tensor, "batch early query key"], late: Float[Tensor, "batch query key"]
 ) -> Float[Tensor, "batch early query key"]:
     """Return the pattern A^{h2} A^{h1} of each virtual head that a ``late`` head forms with the ``early`` heads. Rows
-    sum to 1. Costs batch · early · pos³."""
+    sum to 1."""
     return torch.matmul(late.unsqueeze(1), early)
 
 

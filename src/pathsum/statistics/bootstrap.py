@@ -1,7 +1,6 @@
 """Bootstrap intervals of means over windows, by resampling whole documents (docs/framework.md §10.1).
 
-The losses of windows of one document are correlated (0.45 on this suite's text). A bootstrap over single windows would
-therefore give intervals that are several times too narrow.
+The losses of windows of one document are correlated, so a bootstrap over windows would give far too narrow intervals.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ def mean_intervals(
 
     ``documents`` holds the document of each window; use ``independent`` for windows that share nothing. The interval is
     the ``widened`` percentile interval of a cluster bootstrap (Davison & Hinkley 1997, §3.8), in the unit of
-    ``values``. All rows share the ``DRAWS`` (2,000) draws. Costs rows · documents · draws. An empty list without rows.
-    ValueError with fewer than two documents."""
+    ``values``. All rows share the ``DRAWS`` (2,000) draws. An empty list without rows. ValueError with fewer than two
+    documents."""
     means, drawn = values.double().mean(-1), resampled_means(values, documents, generator)
     low, high = widened(means, drawn, documents)
     return [Interval(*three) for three in torch.stack([means, low, high], -1).tolist()]
@@ -53,8 +52,8 @@ def ratio_interval(
     """Return mean ``part`` / mean ``whole`` with its 95 % bootstrap interval. Both means use the same resampled
     documents.
 
-    Not finite if the mean of ``whole`` is 0, and meaningless if the interval of that mean contains 0. Costs and errors
-    as in ``mean_intervals``. See docs/framework.md §10.2."""
+    Not finite if the mean of ``whole`` is 0, and meaningless if the interval of that mean contains 0. See
+    docs/framework.md §10.2."""
     drawn = resampled_means(torch.stack([part, whole]), documents, generator)
     ratio = part.double().mean() / whole.double().mean()
     return Interval(ratio.item(), *widened(ratio, drawn[0] / drawn[1], documents).tolist())
@@ -106,7 +105,7 @@ def resampled_means(
     """Return the mean of each row of ``values`` over resampled documents, one column per draw.
 
     A draw takes as many documents as there are, with replacement, and averages over all their windows. All rows share
-    the draws. In the unit of ``values``, in float64. Costs and errors as in ``mean_intervals``."""
+    the draws. In the unit of ``values``, in float64. Errors as in ``mean_intervals``."""
     _, group, sizes = documents.unique(return_inverse=True, return_counts=True)
     n = len(sizes)
     if n < 2:

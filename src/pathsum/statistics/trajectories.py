@@ -1,8 +1,5 @@
-"""Trajectories of per-token losses during training (docs/framework.md §6.6).
-
-The losses of one checkpoint on fixed tokens are a point with one coordinate per token. The points of all checkpoints
-form a trajectory. See "per-token losses" in In-context Learning and Induction Heads (ICL), argument 1.
-"""
+"""Trajectories of per-token losses during training (docs/framework.md §6.6): one point per checkpoint, with one
+coordinate per token."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ class Trajectory:
 def principal_components(losses: Float[Tensor, "rows columns"], k: int) -> Trajectory:
     """Return the trajectory of ``losses`` (checkpoints × tokens) in its ``k`` leading principal components.
 
-    The sign of a component is such that its coordinate with the largest absolute value is positive. In float64. Costs
-    rows² · columns if there are more tokens than checkpoints. ValueError unless k ≥ 1 and there are more than ``k``
-    checkpoints and at least ``k`` tokens, and all losses are finite. See docs/framework.md §6.6."""
+    The sign of a component is such that its coordinate with the largest absolute value is positive. In float64.
+    ValueError unless k ≥ 1 and there are more than ``k`` checkpoints and at least ``k`` tokens, and all losses are
+    finite. See docs/framework.md §6.6."""
     rows, columns = losses.shape
     if not (1 <= k < rows and k <= columns):
         raise ValueError(

@@ -9,11 +9,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.calibration.content import compares_with_previous
-from pathsum.calibration.detectors import Unit, detectors
+from pathsum.calibration.detectors import (
+    DETECTORS,
+    SUCCESSORS,
+    UNUSED_NATS,
+    USED_NATS,
+    Unit,
+    compares_with_previous,
+)
 from pathsum.calibration.synthetic import Curve, SyntheticModel
-from pathsum.calibration.two_layers import UNUSED_NATS, USED_NATS
-from pathsum.calibration.zero_layers import SUCCESSORS
 from pathsum.config import SyntheticModelConfig
 from pathsum.core.weights import Weights
 from pathsum.records.paths import ContentScoreRow
@@ -35,7 +39,7 @@ def _made(config: str) -> SyntheticModel:
 
 
 def units(name: str, *models: SyntheticModel) -> list[Unit]:
-    return [unit for model in models for unit in detectors()[name](model)]
+    return [unit for model in models for unit in DETECTORS[name](model)]
 
 
 # ---- heads ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.calibration.detectors import detectors
+from pathsum.calibration.detectors import DETECTORS
 from pathsum.calibration.score import NORMAL_95, calibrate, interval, row, tried, wilson
 from pathsum.calibration.synthetic import Curve
 from tests import handmade
@@ -96,7 +96,7 @@ def test_a_synthetic_model_whose_rules_are_not_learned_is_left_out_and_counted()
     ]
     models = [replace(g, curve=Curve([], [], c)) for g, c in zip((knows, blind, blind), curves, strict=True)]
     rows = calibrate([tried(model) for model in models])
-    assert [r.detector for r in rows] == list(detectors())
+    assert [r.detector for r in rows] == list(DETECTORS)
     assert all(r.not_learned == 2 for r in rows)
     (bigrams,) = [r for r in rows if r.detector == "bigram"]
     assert (bigrams.n, bigrams.models, bigrams.precision, bigrams.recall) == (5 * N_WORDS, 1, 1, 1)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pathsum.calibration.detectors import Unit, detectors
+from pathsum.calibration.detectors import DETECTORS, Unit
 from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.records.calibration import CalibrationRow
 
@@ -16,13 +16,13 @@ Tried = dict[str, list[Unit]] | None  # units of one model by detector; None if 
 
 def tried(model: SyntheticModel) -> Tried:
     """Run every detector on a model. Return its units by detector, or None if the model has not learned its text."""
-    return {name: list(detector(model)) for name, detector in detectors().items()} if model.learned else None
+    return {name: list(detector(model)) for name, detector in DETECTORS.items()} if model.learned else None
 
 
 def calibrate(models: Sequence[Tried]) -> list[CalibrationRow]:
     """Return one row per detector: precision and recall over all models that have learned their text."""
     learned = [units for units in models if units is not None]
-    return [row(name, [units[name] for units in learned], len(models) - len(learned)) for name in detectors()]
+    return [row(name, [units[name] for units in learned], len(models) - len(learned)) for name in DETECTORS]
 
 
 def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> CalibrationRow:

@@ -1,41 +1,19 @@
-"""Two detectors of skip-trigrams: the atlas, which also tests the lift in the text, and one that tests only how the
-model's log P(output) changes."""
+"""Find skip-trigrams by how the model's log P(output) changes, without a test of their lift in the text."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.calibration.detectors import Unit, compared
-from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.circuits.atlas import Triple, effects, loss_reduction, occurrences, source_weight, strongest
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
-from pathsum.extraction import atlas
 from pathsum.model.transformer import Transformer
 
 CANDIDATES = 100  # triples per head: those with the largest effect in the windows that choose
 PLACES = 5  # smallest number of places in the windows that judge
 CHANGE_NATS = 0.5  # smallest rise of log P(out) in the windows that judge
-
-
-def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those that the atlas lists and the judging documents
-    confirm. No units without heads, or if the text has no skip-trigrams."""
-    if triples := _triples(model):
-        rows = atlas.tables(model.trained, model.data, model.config)["skip_trigrams"]
-        words = model.text.words
-        named = {(words[s], words[d], words[o]) for s, d, o in triples}
-        yield from compared(named, {(r.source, r.destination, r.out) for r in rows if r.confirmed})
-
-
-def skip_trigrams_of_model(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those of ``found_by_model``."""
-    if triples := _triples(model):
-        yield from compared(triples, found_by_model(model.trained.model, model.text.held_out))
 
 
 @torch.no_grad()
@@ -67,13 +45,3 @@ class _Places:
         trace = self.trace
         weight = source_weight(trace.patterns[0][:, head], trace.scales[0], trace.scales[-1], self.at)
         return ov_circuit(self.weights, self.weights.layers[0][head].W_OV), weight
-
-
-def _triples(model: SyntheticModel) -> set[Triple]:
-    """Return the skip-trigrams of the text's rules as tokens, or none for a model without heads."""
-    truth = model.text.truth
-    triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
-    return {(s + 1, d + 1, o + 1) for s, d, o in triples} if model.trained.weights.layers else set()
-
-
-DETECTORS = {"skip_trigram": skip_trigrams, "skip_trigram_model": skip_trigrams_of_model}

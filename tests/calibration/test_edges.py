@@ -36,11 +36,8 @@ def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(c
 
 
 def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: SyntheticModel) -> None:
-    """Two equal induction heads replace each other: without the key edge of one, the loss hardly changes.
-
-    If only one of the edges is left, it reduces the loss as much as in a single induction head. Edges from the silent
-    first-layer head have no effect in either test.
-    """
+    """Without the key edge of one of two equal induction heads, the loss hardly changes. If only one of the edges is
+    left, it reduces the loss as much as in a single induction head."""
     weights = handmade.induction_pair(D_VOCAB)
     (early,), (late,) = weights.layers
     twins = replace(weights, layers=((early, replace(early, W_O=0 * early.W_O)), (late, late)))
@@ -49,21 +46,13 @@ def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_h
         assert found["K", 0, head] > 0.9 * lone
         assert abs(found["K", 1, head]) < 1e-6
     assert set(found) == {(kind, a, b) for kind in "QKV" for a in (0, 1) for b in (0, 1)}
-
-
-def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(copies: SyntheticModel) -> None:
-    early, (late,) = handmade.induction_pair(D_VOCAB).layers
-    deaf = replace(late, W_K=0 * late.W_K)
-    weights = replace(handmade.induction_pair(D_VOCAB), layers=(early, (deaf,)))
-    assert all(abs(nats) < 1e-6 for nats in at_copies(copies, weights).values())
+    deaf = replace(weights, layers=((early,), (replace(late, W_K=0 * late.W_K),)))
+    assert all(abs(nats) < 1e-6 for nats in at_copies(copies, deaf).values())
 
 
 def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: SyntheticModel) -> None:
     """Both heads attend uniformly. Without the V-edge, the late head reads the early head's mean or its write in
-    another window.
-
-    The replacement with the lower loss counts.
-    """
+    another window; the replacement with the lower loss counts."""
     weights, text = handmade.virtual_head(D_VOCAB), copies.text
     model = transformer(weights, text.config.model, (0.0, 0.0))
     places, inputs = text.copied, text.held_out[:, :-1]
@@ -101,11 +90,7 @@ def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_e
     weights, text = handmade.induction_pair(D_VOCAB), copies.text
     (early,), (late,) = weights.layers
     silent = replace(late, W_O=0 * late.W_O)
-    heads = {
-        "lone": (late, silent),
-        "twins": (late, late),
-    }
-    found = {}
+    heads, found = {"lone": (late, silent), "twins": (late, late)}, {}
     for name, pair in heads.items():
         layers = ((early, replace(early, W_O=0 * early.W_O)), pair)
         model = transformer(replace(weights, layers=layers), text.config.model, PREVIOUS)

@@ -49,16 +49,9 @@ def test_copies_of_a_unit_within_its_synthetic_model_add_nothing(hits: int, n: i
     assert high - low < 0.6 * (wide_high - wide_low)  # type: ignore[operator]
 
 
-def test_units_that_differ_within_synthetic_models_as_between_them_count_each() -> None:
-    """Nine of ten units in each of twenty corpora: there is no variance between corpora, so there are 200 units."""
+def test_units_count_each_without_variance_between_corpora_and_once_where_all_agree() -> None:
     assert interval([9] * 20, [10] * 20) == pytest.approx((0.9, *wilson(0.9, 200.0)))
-
-
-def test_where_all_agree_each_synthetic_model_counts_once() -> None:
     assert interval([5, 5, 5], [5, 5, 5]) == (1.0, *wilson(1.0, 3.0))
-
-
-def test_of_nothing_there_is_no_share() -> None:
     assert interval([], []) == interval([0], [0]) == (None, None, None)
 
 
@@ -69,9 +62,6 @@ def test_a_row_counts_the_ground_truth_found_and_both() -> None:
     assert (found.precision, found.precision_low, found.precision_high) == interval([3], [4])
     assert (found.recall, found.recall_low, found.recall_high) == interval([3, 0], [3, 2])
     assert (found.models, found.positive_models, found.not_learned) == (3, 2, 2)
-
-
-def test_without_finds_there_is_no_precision_and_without_plants_no_recall() -> None:
     silent = row("d", [[(True, False), (False, False)]], 0)
     assert silent.precision is silent.precision_low is silent.precision_high is None
     assert silent.recall == 0
@@ -81,10 +71,7 @@ def test_without_finds_there_is_no_precision_and_without_plants_no_recall() -> N
 
 
 def test_a_synthetic_model_whose_rules_are_not_learned_is_left_out_and_counted() -> None:
-    """Of three models on bigram text, one has learned all rules.
-
-    The two others have not learned one rule at all, or one of two rules not quite enough.
-    """
+    """Of three models on bigram text, one has learned all rules, and the others one rule not quite enough."""
     synthetic = untrained(config())
     table = torch.full((N_WORDS + 1, N_WORDS + 1), -9.0)
     table[1:, 1:] = torch.tensor(synthetic.text.truth.bigram).log().mT

@@ -172,14 +172,11 @@ def test_random_heads_have_no_group_that_carries_all() -> None:
     assert found.abs().max() < 0.5 * found.abs().sum()
 
 
-def test_hop_by_hop_without_a_norm_is_the_running_sum_of_the_groups() -> None:
+def test_hop_by_hop_is_the_running_sum_of_the_groups_and_under_a_norm_begins_and_ends_at_models() -> None:
     weights, (tokens, patterns, _) = handmade.random_weights(seed=11, n_layers=3), frozen(11, 3)
     ends = hop_by_hop(weights, tokens, patterns, lambda x: x)
     groups = end(weights, (tokens, patterns, ONES), by_hops(3, POS))
     torch.testing.assert_close(torch.stack(ends), groups.cumsum(0), rtol=0, atol=EXACT)
-
-
-def test_hop_by_hop_under_a_norm_ends_at_the_model_and_begins_where_nothing_moves() -> None:
     weights, (tokens, patterns, _) = handmade.random_weights(seed=12, n_layers=2), frozen(12, 2)
 
     def normalise(x: Tensor) -> Tensor:
@@ -202,9 +199,3 @@ def test_a_layers_writes_are_the_sum_over_its_heads() -> None:
     x = weights.W_E.mT[tokens]
     expected = sum(patterns[0][:, h] @ x @ head.W_OV.dense().mT for h, head in enumerate(weights.layers[0]))
     torch.testing.assert_close(write(weights.layers[0], patterns[0], x), expected, rtol=0, atol=EXACT)
-
-
-def test_patterns_of_another_depth_are_refused() -> None:
-    tokens, patterns, scales = frozen(0, 1)
-    with pytest.raises(ValueError, match="expected 2 patterns, one per layer, and 3 scales"):
-        next(reads(handmade.random_weights(seed=0, n_layers=2), tokens, patterns, scales, by_offset(POS)))

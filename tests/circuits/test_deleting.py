@@ -47,8 +47,7 @@ def test_alignment_is_the_weighted_cosine_of_a_write_with_what_is_made_of_it() -
 
 
 def test_mean_and_spread_under_random_rotations_are_as_said() -> None:
-    """Negative control: mean and standard deviation over 2000 rotations equal the exact moments, within 4 standard
-    errors."""
+    """Negative control: over 2000 rotations, within 4 standard errors."""
     W, C = handmade.random_weights(seed=2, n_layers=1, d_model=D).layers[0][0].W_OV, covariance(writes())
     g, n = torch.Generator().manual_seed(3), 2000
     Q, R = torch.linalg.qr(handmade.normal(g, n, D, D))
@@ -64,9 +63,6 @@ def test_a_head_that_writes_the_opposite_of_what_is_there_removes_its_share() ->
     for share in (1.0, 0.25, -0.5):
         assert removed(7 - share * y, y) == pytest.approx(share, abs=1e-12)
     assert removed(y, torch.ones_like(y)) == 0
-
-
-def test_a_head_that_writes_elsewhere_removes_nothing() -> None:
     y, o = (torch.zeros(3, 7, D, dtype=torch.float64) for _ in range(2))
     y[..., :4], o[..., 4:] = writes()[..., :4], writes()[..., 4:]
     assert removed(o, y) == 0

@@ -14,7 +14,7 @@ from tests import handmade
 D_VOCAB, POS = 23, 7
 
 
-def test_heads_of_one_pattern_are_alike_and_resting_is_no_likeness() -> None:
+def test_similarity_is_the_cosine_over_all_windows_and_resting_is_no_likeness() -> None:
     back = handmade.previous_token_pattern(POS)
     rest = torch.zeros(POS, POS, dtype=torch.float64)
     rest[:, 0] = 1
@@ -23,9 +23,6 @@ def test_heads_of_one_pattern_are_alike_and_resting_is_no_likeness() -> None:
     expected = torch.eye(5, dtype=torch.float64)
     expected[0, 1] = expected[1, 0] = 1
     torch.testing.assert_close(similarity, expected, rtol=0, atol=1e-12)
-
-
-def test_similarity_is_the_cosine_over_all_windows() -> None:
     g = torch.Generator().manual_seed(1)
     pattern = torch.rand(3, 2, POS, POS, generator=g, dtype=torch.float64)
     a, b = (pattern[:, h, :, 1:].flatten() for h in (0, 1))
@@ -53,9 +50,6 @@ def test_heads_that_each_copy_a_part_copy_all_together() -> None:
     both = joint_OV(heads)
     assert diagonal_rank(ov_circuit(weights, both), torch.arange(D_VOCAB)).top1 == 1
     assert positivity(copying_eigenvalues(weights, [both])[0]) == pytest.approx(1, abs=1e-12)
-
-
-def test_side_by_side_is_the_sum() -> None:
     heads = handmade.random_weights(seed=3, n_layers=1).layers[0]
     total = sum(h.W_O @ h.W_V for h in heads)
     torch.testing.assert_close(joint_OV(heads).dense(), total, rtol=0, atol=1e-12)

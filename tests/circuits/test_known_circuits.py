@@ -97,7 +97,8 @@ def test_a_mechanism_composes_through_its_own_kind_and_no_other(name: str, kind:
     assert found[kind].p_value == 2 / (1 + ROTATIONS)
     assert found[kind].chance == pytest.approx(1 / math.sqrt(rooms * D_VOCAB), rel=1e-12)
     others = [s for s in found.values() if s.kind != kind]
-    assert {(s.value, s.p_value, s.early, s.late) for s in others} == {(0.0, 2 / (1 + ROTATIONS), (0, 0), (1, 0))}
+    assert {(s.value, s.early, s.late) for s in others} == {(0.0, (0, 0), (1, 0))}
+    assert name != "keys" or found["V"].p_value == 2 / (1 + ROTATIONS)  # orthogonal subspaces: far below chance
 
 
 def test_only_induction_by_keys_matches_tokens_through_the_earlier_head() -> None:

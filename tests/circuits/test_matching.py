@@ -17,10 +17,7 @@ ONES = torch.ones(D_VOCAB, dtype=handmade.DTYPE)
 @pytest.mark.parametrize(("query", "key"), [((), ()), ((), ((0, 1),)), (((0, 2), (1, 0)), ((1, 1),))])
 def test_the_eigenvalues_are_those_of_the_dense_product(query: Path, key: Path) -> None:
     weights, g = handmade.random_weights(seed=1, n_layers=3), torch.Generator().manual_seed(1)
-    scales = (
-        0.5 + torch.rand(D_VOCAB, generator=g, dtype=handmade.DTYPE),
-        0.5 + torch.rand(D_VOCAB, generator=g).double(),
-    )
+    scales = tuple(0.5 + torch.rand(2, D_VOCAB, generator=g, dtype=handmade.DTYPE))
     unigram, late = torch.rand(D_VOCAB, generator=g, dtype=handmade.DTYPE), weights.layers[2][1]
     carried = []
     for path, scale in zip((query, key), scales, strict=True):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor
 
 from pathsum.circuits.paths import Path, all_paths, exactness
 from pathsum.circuits.score_paths import (
-    by_distance,
     contrasted,
     preference_contrast,
     score_sum,
@@ -67,7 +64,7 @@ def test_the_pairs_of_paths_add_up_to_the_scores_of_the_residual_stream(layer: i
 
 
 def test_a_pair_left_out_and_scales_left_out_are_noticed() -> None:
-    """Negative control: without one pair of paths, or without norm scales, the sum is not the score."""
+    """Negative control."""
     weights = handmade.random_weights(seed=3, n_layers=2)
     tokens, patterns, scales = frozen(3, 2)
     none, head = torch.zeros(POS, dtype=torch.float64), weights.layers[1][0]
@@ -150,21 +147,6 @@ def test_a_share_is_a_covariance_over_the_keys_that_a_query_sees() -> None:
     assert (contrast * term).sum().item() == pytest.approx(share, rel=1e-12)
     assert (contrast * (term + rest)).sum().item() == pytest.approx(1, rel=1e-12)
     assert variance_contrast(torch.ones(2, POS, POS), 1).abs().max() == 0
-
-
-def test_what_softmax_makes_of_the_sum_is_the_pattern() -> None:
-    """Compared with the pattern that ``handmade.content_pattern`` computes from the same weights."""
-    weights = handmade.random_weights(seed=11, n_layers=1)
-    tokens = torch.randint(D_VOCAB, (BATCH, POS), generator=torch.Generator().manual_seed(11))
-    parts = stream_paths(weights, 0, [()], tokens, [], [torch.ones(BATCH, POS).double()])
-    scores = score_sum(*sides(weights.layers[0][2], parts), torch.zeros(POS, dtype=torch.float64))
-    pattern = scores.masked_fill(torch.ones(POS, POS, dtype=torch.bool).triu(1), -math.inf).softmax(-1)
-    expected = handmade.content_pattern(weights.layers[0][2], weights.W_E.mT[tokens])
-    torch.testing.assert_close(pattern, expected, rtol=0, atol=EXACT)
-
-
-def test_a_bias_acts_by_distance() -> None:
-    assert by_distance(torch.tensor([5.0, 7.0, 11.0])).tril().tolist() == [[5, 0, 0], [7, 5, 0], [11, 7, 5]]
 
 
 def test_paths_beyond_the_layer_and_missing_scales_are_refused() -> None:

@@ -38,13 +38,10 @@ def test_the_effective_rank_counts_directions_in_use() -> None:
     assert effective_rank(LowRank(0 * eye[:, :5], eye[:5])) == 0
 
 
-def test_the_induction_head_reads_through_its_keys_alone_where_the_previous_token_head_writes() -> None:
+def test_an_induction_head_reads_earlier_writes_through_its_keys_and_a_virtual_head_through_its_values() -> None:
     found = {o.kind: o for o in overlaps(handmade.induction_pair(11))}
     assert {kind: o.share for kind, o in found.items()} == pytest.approx({"Q": 0, "K": 1, "V": 0}, abs=1e-12)
     assert {o.chance for o in found.values()} == {0.5}  # 11 of 22 directions
-
-
-def test_a_virtual_head_is_read_through_its_values_alone() -> None:
     found = {o.kind: o for o in overlaps(handmade.virtual_head(11))}
     assert found["V"].share == pytest.approx(1, abs=1e-12)
     assert (found["K"].share, found["K"].chance, found["K"].spread) == (0, 0, 0)  # it has no keys
@@ -60,10 +57,7 @@ def test_gains_play_no_part_in_what_is_read() -> None:
 
 
 def test_mean_and_spread_under_random_rotations_are_as_said() -> None:
-    """Negative control: mean and spread over 2000 rotations equal the exact moments.
-
-    The standard error is spread/√n for the mean, and about spread/√(2n) for the spread.
-    """
+    """Negative control: the standard error is spread/√n for the mean, and about spread/√(2n) for the spread."""
     early, late = (handmade.random_weights(seed=s, n_layers=1).layers[0][0] for s in (1, 2))
     g, n = torch.Generator().manual_seed(3), 2000
     draws = torch.tensor([overlap(rotated(early, haar(g)), late, "V")[0] for _ in range(n)])

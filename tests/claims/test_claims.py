@@ -412,3 +412,19 @@ def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> 
     assert "no listed skip-trigram occurs more often than chance in both halves of the documents" in detail_of(
         "one_layer_skip_trigrams", none
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (0, "0.00"),
+        (-0.5, "−0.50"),
+        (0.003, "0.003"),
+        (-4e-15, "−4e−15"),
+        (99_999, "99999.00"),
+        (-300_000, "−0.3 M"),
+    ],
+)
+def test_numbers_of_every_size_and_sign_are_printed_as_a_reader_expects_them(value: float | None, shown: str) -> None:
+    assert number(value) == shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from pathsum.config import ExtractConfig
 from pathsum.imported import extraction
 from pathsum.imported import model as imported
 from pathsum.imported.extraction import exactness_check, extract_tables, pieces_of
-from pathsum.imported.model import CheckpointModel, Extra, TransformerLensModel
+from pathsum.imported.model import CheckpointModel, TransformerLensModel
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
@@ -58,10 +57,6 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     logits."""
     whole = model(2, "LN", POSITIONS[1])
     assert [e.layer for e in whole.extras] == [0, 1, 2]
-    for left_out in range(3):
-        halved = [Extra(e.layer, e.vectors * (i != left_out)) for i, e in enumerate(whole.extras)]
-        other = dataclasses.replace(whole, extras=tuple(halved))
-        assert (other.trace(some_tokens()).logits - whole.trace(some_tokens()).logits).abs().max() > 0.05
     summed = imported.extra_paths
     for left_out in range(3):
         monkeypatch.setattr(
@@ -72,14 +67,11 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found > 1e-3
 
 
-def test_this_project_s_own_models_have_an_exactness_check_too() -> None:
+def test_this_project_s_own_models_have_an_exactness_check_too_and_too_many_paths_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
-    found = exactness_check(CheckpointModel(own), some_tokens())
-    assert found is not None
-    assert found < 1e-12
-
-
-def test_too_many_paths_are_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (exactness_check(CheckpointModel(own), some_tokens()) or 1) < 1e-12
     monkeypatch.setattr(extraction, "MOST_PATHS", 15)
     assert exactness_check(model(4, None, POSITIONS[0]), some_tokens()) is None
     assert exactness_check(model(4, None, POSITIONS[0], n_layers=1), some_tokens()) is not None

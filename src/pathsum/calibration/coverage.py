@@ -1,7 +1,4 @@
-"""Measure how often 95 % intervals from few windows hold the value on many (docs/framework.md §11.5).
-
-The quantities are those of the ablations of trained models: effects of heads and edges, and their ratios.
-"""
+"""Measure how often 95 % intervals from few windows hold the value on many (docs/framework.md §11.5)."""
 
 from __future__ import annotations
 
@@ -85,8 +82,7 @@ def effects(bench: Bench) -> tuple[dict[Place, Float[Tensor, "batch"]], dict[Edg
 
 
 def coverage(models: Sequence[Held]) -> list[CoverageRow]:
-    """Return one row per text, quantity and number of windows: the share of intervals that hold the value, over all
-    models. The interval of this share counts models as clusters (docs/framework.md §10.5)."""
+    """Return the share of intervals that hold the value, over all models, by text, quantity and number of windows."""
     some = [model for model in models if model]
     rows = []
     for key in dict.fromkeys(key for model in some for key in model):

@@ -1,8 +1,7 @@
 """Measure which edges between heads a two-layer model relies on (docs/framework.md §11.2).
 
 This is the ground truth for composition scores. The rules of the text do not determine it: some models solve lookups
-without composition, because each of the two words votes for answers through first-layer heads and the votes add up.
-Models also use edges that no rule requires.
+without composition, and models use edges that no rule requires.
 """
 
 from __future__ import annotations

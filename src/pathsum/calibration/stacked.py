@@ -1,9 +1,5 @@
-"""Train many small models in one set of tensors. Up to rounding, each gets the weights that it would get if trained
-alone.
-
-A model of a synthetic corpus is too small to keep a processor busy. If models were trained one after another, most of
-the time would be overhead.
-"""
+"""Train many small models in one set of tensors, since one alone does not keep a processor busy. Up to rounding, each
+gets the weights that it would get if trained alone."""
 
 from __future__ import annotations
 

@@ -34,10 +34,7 @@ LEARNED = 0.35  # a rule is learned if the last loss at its places is below this
 
 @dataclass(frozen=True)
 class SyntheticWindows:
-    """A synthetic corpus as windows of tokens. Each window is BOS (beginning-of-sequence token) and one document.
-
-    Word w is token w + 1.
-    """
+    """A synthetic corpus as windows of tokens: BOS and one document each. Word w is token w + 1."""
 
     name: str
     seed: int
@@ -56,8 +53,7 @@ class SyntheticWindows:
 
     @property
     def guess_nats(self) -> float:
-        """Return the loss, in nats, of sharing ``rule_probability`` evenly among the answers of lookups. ∞ without
-        lookups."""
+        """Return the loss of sharing ``rule_probability`` evenly among the answers of lookups, in nats; ∞ without."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 
@@ -101,8 +97,7 @@ class SyntheticModel:
 
     @property
     def learned(self) -> bool:
-        """Return whether the model has learned all rules of its text, by its losses on held-out text
-        (docs/framework.md §11.1). True if the text has no rules."""
+        """Return whether the model has learned all rules of its text, if any (docs/framework.md §11.1)."""
         most = self.text.guess_nats
         return all(series[-1] < min(LEARNED * series[0], most) for series in self.curve.losses.values())
 
@@ -113,10 +108,9 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
     truth = synthetic_corpus(corpus)[1]
     parts = list(synthetic_text(corpus, truth))
     text = SyntheticText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
-    if len(text.words) <= HELD_OUT + TUNING:
+    if len(text.words) <= (kept := HELD_OUT + TUNING):
         raise ValueError(
-            f"calibrate.corpus.max_documents: expected more than the {HELD_OUT + TUNING} that are held out, got "
-            f"{len(text.words)}"
+            f"calibrate.corpus.max_documents: expected more than the {kept} that are held out, got {len(text.words)}"
         )
     windows = pad(text.words + 1, (1, 0), value=BOS)
     train, tuning, held_out = windows.split([len(windows) - TUNING - HELD_OUT, TUNING, HELD_OUT])
@@ -178,10 +172,8 @@ def _traced(
 
 @torch.no_grad()
 def evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
-    """Add an evaluation of ``model`` to the losses and the prefix matching of ``curve``.
-
-    Losses are those at the targets of each rule in the first EVALUATED held-out documents. Prefix matching is the
-    largest of any head on 16 windows of repeated random words, and is left out without layers."""
+    """Add to ``curve`` the losses of ``model`` at the targets of each rule in the first EVALUATED held-out documents,
+    and, with layers, the largest prefix matching of any head on 16 windows of repeated random words."""
     windows, d_vocab = text.held_out[:EVALUATED], len(text.words)
     if text.rules:
         logits = model(windows[:, :-1])
@@ -196,8 +188,7 @@ def evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
 
 
 def seed_from(*what: object) -> int:
-    """Return a seed below 2⁴⁸ for a random generator: a hash of ``what``, such as the name of a kind of corpus, its
-    number, and "text" or "model". Different ``what`` almost never give the same seed."""
+    """Return a seed below 2⁴⁸: a hash of ``what``, such as the name of a kind of corpus, its number, and "text"."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
 
 

@@ -1,5 +1,4 @@
-"""Judge claims: find the result of each model that a claim concerns, and a verdict over these models
-(docs/framework.md §10.7)."""
+"""Judge claims: find the result of each model that a claim concerns, and a verdict over these models."""
 
 from __future__ import annotations
 
@@ -88,8 +87,7 @@ def _range(known: Sequence[float], digits: int) -> str:
 
 
 def remarks(unsure: Sequence[str], judged: int, absent: Sequence[str]) -> list[str]:
-    """Return sentences that name the models, of ``judged``, in which a threshold lies within a 95 % interval, and those
-    without an induction head, or that say that there is no model."""
+    """Name the models in which a threshold is near, and those without an induction head, or say that there is none."""
     found = []
     if unsure:
         names = " and ".join(filter(None, (", ".join(unsure[:-1]), unsure[-1])))

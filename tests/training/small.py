@@ -71,6 +71,11 @@ def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
     return told
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file of a run."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
 @functools.cache
 def _trained(cell: str) -> Path:
     """Return the folder of a trained run of this configuration. It is removed when the process ends."""

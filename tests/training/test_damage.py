@@ -13,14 +13,9 @@ from pathsum.config import CellConfig
 from pathsum.core.manifest import MANIFEST, damage
 from pathsum.core.store import finished
 from pathsum.training.state import STATE
-from tests.training.small import CELL, RUN, run, trained
+from tests.training.small import CELL, RUN, contents, run, trained
 
 FIRST, LAST = "checkpoints/00000000.safetensors", "checkpoints/00000024.safetensors"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file()]
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 def flip(path: Path) -> None:

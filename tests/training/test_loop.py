@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,12 +20,7 @@ from pathsum.training import ranks
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, update
 from pathsum.training.optimizer import optimizers, rate
 from pathsum.training.state import STATE
-from pipelines.paths import ROOT
-from tests.training.small import CELL, D_VOCAB, LED, MODEL, RUN, TRAIN, run, trained, windows
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+from tests.training.small import CELL, D_VOCAB, LED, MODEL, RUN, TRAIN, contents, run, trained, windows
 
 
 def test_training_learns_and_leaves_a_checkpoint_at_each_evaluation(tmp_path: Path) -> None:
@@ -109,38 +100,6 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
         log.write('{"step": 23, "cut sh')  # a line that was being written
     run(tmp_path / "broken" / RUN, LED)
     assert contents(tmp_path / "broken" / RUN) == contents(tmp_path / "whole" / RUN)
-
-
-def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
-    """Kills a training process twice, each time some steps after it has made progress."""
-    longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 8 * TRAIN.tokens}})
-    run(tmp_path / "whole" / RUN, longer)
-    code = (
-        "from pathlib import Path; import torch; torch.set_num_threads(2)\n"
-        "from tests.training.small import CELL, RUN, TRAIN, run\n"
-        "from pathsum.config import CellConfig\n"
-        "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 8 * TRAIN.tokens}}\n"
-        f"run(Path({str(tmp_path / 'broken' / RUN)!r}), CellConfig(**longer))"
-    )
-    state = tmp_path / "broken" / RUN / STATE
-
-    def saved() -> int:
-        try:
-            return state.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
-
-    for _ in range(2):
-        before = saved()
-        child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, cwd=ROOT)
-        while child.poll() is None and saved() <= before:
-            time.sleep(0.002)
-        time.sleep(0.03)
-        child.kill()
-        assert child.wait() == -signal.SIGKILL, f"the child was done before it could be killed: {child.returncode}"
-    run(tmp_path / "broken" / RUN, longer)
-    kept = {k: v for k, v in contents(tmp_path / "broken" / RUN).items() if not k.endswith(".draft")}
-    assert kept == contents(tmp_path / "whole" / RUN)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:

@@ -258,11 +258,8 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(tmp_path: Pa
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [  # refused by the check stage
-        (["train.lr_attention='1e-3'"], "train.lr_attention: expected a number, got '1e-3'"),
-        (["sweep.n_heads=4"], "sweep.n_heads: expected a list in brackets, got 4"),
         (["++sweep.by_layers.2.train.tokns=5"], "sweep.by_layers.2: train.tokns: no such setting; did you mean tokens"),
         (["sweep.d_head=[48]"], "sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = 128, got 48"),
-        (["model.d_model=0"], "model.d_model: expected at least 2, got 0"),
         (
             ["sweep.seeds=[100,5]"],
             "sweep.seeds: expected seeds that were not tuned on, got 100, which conf/",
@@ -277,17 +274,11 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(tmp_path: Pa
             ["+calibrate.synthetic_models.copies.model.n_ctx=32"],
             "copies: expected words_per_document = n_ctx = 32, got 64",
         ),
-        (["calibrate.synthetic_models.two_back.model.n_heads=2"], "two_back: a one-layer model needs one head"),
-        (["++calibrate.synthetic_models.copies.corpus.repeat_shar=0.3"], "repeat_shar: no such setting; did you mean"),
-        (["calibrate.seeds=[48,100,23]"], "calibrate: expected seeds that are not in tuning_seeds, got 23, 100"),
-        (["calibrate.model.norm=none"], "all synthetic models are alike: expected model.norm=rms, got none"),
         (
             ["calibrate.synthetic_models.skips.corpus.n_skip_trigrams=100"],
             "skips.corpus.n_words: expected 300..2000, got 97",
         ),
         (["calibrate.corpus.max_documents=448"], "expected more than the 448 held-out ones, got 448"),
-        (["corpus=synthetic", "corpus.validation_share=2"], "corpus.validation_share: expected at most 1.0, got 2"),
-        (["tracking.project='a\tb'"], "tracking.project: expected a name of printable characters"),
         (["+trackings={a: 1}"], "trackings: no such section; did you mean tracking?"),
     ],
 )

@@ -21,8 +21,7 @@ Figures = Mapping[str, Figure]
 
 @dataclass(frozen=True)
 class DetectorText:
-    """The printed name of a calibrated detector, and its printed criterion: the ground truth and what counts as
-    found."""
+    """The printed name of a calibrated detector, and its criterion: the ground truth and what counts as found."""
 
     name: str
     criterion: str

@@ -43,14 +43,11 @@ class Frames:
 
     @cached_property
     def log(self) -> pd.DataFrame:
-        """Return the evaluations in training, with the scores of the best head: ``matching``, and ``previous`` in the
-        first layer."""
+        """Return the evaluations, with the best head's scores: ``matching``, and ``previous`` in the first layer."""
         parts = [frame(cell.log, Evaluation).assign(cell=name) for name, cell in self._cells.items()]
         found = pd.concat(parts or [frame([], Evaluation).assign(cell="")], ignore_index=True)
-        return found.assign(
-            matching=found["prefix_matching"].map(_best),
-            previous=found["previous_token"].str[:1].map(_best),
-        )
+        first = found["previous_token"].str[:1]
+        return found.assign(matching=found["prefix_matching"].map(_best), previous=first.map(_best))
 
     @cached_property
     def induction(self) -> pd.DataFrame:
@@ -71,9 +68,9 @@ class Frames:
         kinds = registry.tables()
         if record not in kinds:
             raise AttributeError(record)
-        parts = [frame(cell.tables.get(record, []), kinds[record]).assign(cell=name)
-                 for name, cell in self._cells.items()]  # fmt: skip
-        found = pd.concat([part for part in parts if len(part)] or [frame([], kinds[record]).assign(cell="")])
+        kind, tables = kinds[record], {name: cell.tables.get(record) for name, cell in self._cells.items()}
+        parts = [frame(rows, kind).assign(cell=name) for name, rows in tables.items() if rows]
+        found = pd.concat(parts or [frame([], kind).assign(cell="")])
         for about in ("n_layers", "n_heads"):
             if about not in found:  # a record may have its own
                 found[about] = self.cells[about].reindex(found["cell"]).to_numpy()
@@ -120,9 +117,8 @@ FILTERS: dict[str, Callable[..., str]] = {
     "count": count,
     "passing": passing,
 }
-FOLDERS = [Path(__file__).parent, Path(__file__).parent / "themes"]
-TEMPLATES = Environment(loader=FileSystemLoader(FOLDERS), undefined=StrictUndefined, trim_blocks=True,
-                        lstrip_blocks=True)  # fmt: skip
+FOLDERS = FileSystemLoader([Path(__file__).parent, Path(__file__).parent / "themes"])
+TEMPLATES = Environment(loader=FOLDERS, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 TEMPLATES.filters |= FILTERS
 
 

@@ -73,9 +73,9 @@ def by_head(found: dict[str, Any]) -> Table:
     shown = {
         "model": roles.index,
         "previous-token head": roles["previous"],
-        "previous": _signed(lost, previous),
+        "without the previous-token head (nats)": _signed(lost, previous),
         "induction head": roles["induction"],
-        "induction": _signed(lost, induction),
+        "without the induction head (nats)": _signed(lost, induction),
         "without another head (median, nats)": _signed(others.groupby("cell").median(), roles.index),
         "exact pattern in the previous-token head (nats)": _signed(exact, previous),
         "exact pattern in another first-layer head (nats)": ranges.agg(lambda values: span(list(values))),
@@ -85,9 +85,8 @@ def by_head(found: dict[str, Any]) -> Table:
         f"{found['windows']} windows) under resample ablation of one head and, in the last two columns, with an exact "
         "previous-token pattern in place of the head's own (range over heads)."
     )
-    table = pd.DataFrame(shown, index=roles.index)
-    table = table.rename(columns=dict.fromkeys(("previous", "induction"), "without it (nats)"))
-    return told.table(table, caption, texts=("previous-token head", "induction head"), csv="ablations.csv")
+    texts = ("previous-token head", "induction head")
+    return told.table(pd.DataFrame(shown, index=roles.index), caption, texts=texts, csv="ablations.csv")
 
 
 def by_edge(found: dict[str, Any]) -> Table:

@@ -371,7 +371,8 @@ def _how_induction_works(
     ]  # fmt: skip
     effect = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
     competing = [{**at(h), "place": place, "preference_nats": x} for h in heads for place, x in effect.items()]
-    sinks = [{"layer": h.layer, "head": k, "attention": h.bos} for h in heads for k in (h.head, *[None][h.head :])]
+    sinks = [{**at(h), "attention": h.bos} for h in heads]
+    sinks += [{"layer": h.layer, "attention": h.bos} for h in heads if h.head == 0]  # all heads of the layer
     norms = [{"path": f"L{h.layer}H{h.head}"} for h in heads]
     nats = dict.fromkeys(("silenced_nats", "forbidden_nats", "control_nats"), 0.2)
     return {

@@ -25,7 +25,7 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.compare import MEASURED
 from pathsum.report.corpora import FILE, read_rows
-from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.base import in_detail
 from pathsum.report.page.lab import export, runs_on_page
 from pathsum.report.story import draw_all
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash

@@ -114,7 +114,7 @@ def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph:
 @pytest.mark.parametrize(
     ("file", "directly", "in_the_end"),
     [
-        ("report/figures/heads.py", {"report"}, {"report"}),
+        ("report/figures/learning.py", {"report"}, {"report"}),
         (
             "circuits/atlas.py",
             {"extract", "calibrate"},

@@ -10,7 +10,7 @@ import pytest
 
 from pathsum.claims.registry import judge_all
 from pathsum.records.doses import DoseRow, read_doses
-from pathsum.report.chapters import learning
+from pathsum.report.chapters import learning_chapter
 from pathsum.report.themes.dose_response import dose_response, facts, section
 from pathsum.report.told import listed
 from tests.report import synthetic
@@ -40,7 +40,7 @@ def test_the_paragraph_and_the_table_quote_the_facts() -> None:
     claims = {claim.id: claim for claim in judge_all(results)}
 
     def text(doses: list[DoseRow]) -> str:
-        return learning.chapter(replace(results, doses=doses), {}, claims).paragraphs[-1]
+        return learning_chapter(replace(results, doses=doses), {}, claims).paragraphs[-1]
 
     assert "by weight: 1: 0 of 3 models; 3: 3 of 3 models, at 1.3 M tokens. After the release" in text(DOSES)
     assert text(DOSES).endswith("their loss minus that of models never led is 0.020 nats.")

@@ -33,7 +33,7 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     table = section(results, {}).blocks[-1]
     assert isinstance(table, Table)
     assert table.rows[0][1].text == "L0H1 → L1H1"
-    assert "raises the held-out loss by 0.500 nats per token (most in L2H3S0, L0H1 → L1H1)" in said(results)
+    assert "for the most important one of each model (most in L2H3S0, L0H1 → L1H1)" in said(results)
 
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:

@@ -19,6 +19,7 @@ from pathsum.report.told import Frames
 from tests.report import synthetic
 
 CELL = synthetic.cell(2, 4, 0)
+BOTH = ("circuit_suffices", "minimal_circuit_suffices")
 
 
 def only(cell: Cell) -> Results:
@@ -32,6 +33,10 @@ def changed(*kept: Kept, **values: Any) -> Cell:
 
 def judged(cell: Cell, name: str = "circuit_suffices") -> ClaimResult:
     return judge(claims()[name], only(cell))
+
+
+def tables(cell: Cell) -> list[Table]:
+    return [block for block in section(only(cell), {}).blocks if isinstance(block, Table)]
 
 
 def test_the_circuit_must_keep_prefix_matching_and_gain() -> None:
@@ -53,45 +58,35 @@ def test_every_control_without_previous_token_heads_must_be_clearly_lower(contro
 
 @pytest.mark.parametrize("control", MINIMAL_CONTROLS)
 def test_the_minimal_circuit_has_its_own_controls_and_no_gain(control: Kept) -> None:
-    name = "minimal_circuit_suffices"
-    assert judged(CELL, name).verdict == REPRODUCED
-    assert judged(changed(control, matching_high=0.95), name).verdict == NOT
+    assert judged(CELL, BOTH[1]).verdict == REPRODUCED
+    assert judged(changed(control, matching_high=0.95), BOTH[1]).verdict == NOT
     assert judged(changed(control, matching_high=0.95)).verdict == REPRODUCED
-    assert judged(changed(*CONTROLS, matching_high=0.95), name).verdict == REPRODUCED
+    assert judged(changed(*CONTROLS, matching_high=0.95), BOTH[1]).verdict == REPRODUCED
 
 
 @pytest.mark.parametrize("kept", [tuple(Kept), (Kept.CIRCUIT, Kept.MINIMAL), (*CONTROLS, *MINIMAL_CONTROLS)])
 def test_without_a_share_neither_claim_has_a_value_and_the_section_shows_a_dash(kept: tuple[Kept, ...]) -> None:
     cell = changed(*kept, matching_share=None, matching_low=None, matching_high=None)
-    for name in ("circuit_suffices", "minimal_circuit_suffices"):
+    for name in BOTH:
         found = judged(cell, name)
         assert (found.verdict, found.value) == (NOT, None)
         assert "too little matching" in found.detail
-    heads = next(b for b in section(only(cell), {}).blocks if isinstance(b, Table))
+        assert "no induction head past the first layer" in judged(CELL.having(sufficiency=[]), name).detail
+    heads = tables(cell)[0]
     assert [row[3].text for row in heads.rows if row[1].text in kept] == ["–" for k in HEADS[1:] if k in kept]
     assert sufficiency(only(cell)) is not None
 
 
-def test_without_rows_neither_claim_has_a_value() -> None:
-    for name in ("circuit_suffices", "minimal_circuit_suffices"):
-        found = judged(CELL.having(sufficiency=[]), name)
-        assert (found.verdict, found.value) == (NOT, None)
-        assert "no induction head past the first layer" in found.detail
-
-
-def test_the_section_says_how_many_models_have_several_previous_token_heads() -> None:
+def test_the_section_and_the_figure_show_every_share() -> None:
     two = changed(Kept.KEYS, heads="L0H0 L0H2")
     found = facts(Frames({c.name: c for c in (two, synthetic.cell(2, 4, 1))}))
     assert found["several"].tolist() == [True, False]
     assert found["shares"]["KEYS"].tolist() == [0.45, 0.45]
     assert facts(Frames(only(synthetic.cell(1, 4, 0)).cells)) == {}
-    heads, paths = (b for b in section(only(two), {}).blocks if isinstance(b, Table))
+    heads, paths = tables(two)
     assert [row[1].text for row in heads.rows] == [str(k) for k in HEADS[1:]]
     assert [row[0].text for row in paths.rows] == [str(k) for k in Kept if k not in HEADS]
     assert paths.rows[1][1].text == "0.45"
-
-
-def test_the_figure_has_a_point_for_each_row_but_the_whole_model() -> None:
     drawn = sufficiency(only(CELL))
     assert drawn is not None
     assert list(drawn.data["kept"]) == [str(k) for k in Kept if k is not Kept.MODEL]

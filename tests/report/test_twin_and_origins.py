@@ -19,7 +19,7 @@ from pathsum.report.page.document import anchor
 from pathsum.report.story import story
 from pathsum.report.theme import sources
 from pipelines.paths import ROOT
-from tests.report import synthetic
+from tests.report.conftest import made_up_results
 
 
 class Told(HTMLParser):
@@ -92,6 +92,4 @@ def test_any_heads_role_is_one_click_away(full: Path) -> None:
     section = source[source.index('<section id="what-each-head-does">') :]
     heads = section[: section.index("</table>")]
     assert "<details>" not in heads  # but for the fold of the whole section, which the link opens
-    assert heads.count("<tr>") >= sum(
-        len(c.rows(HeadRow)) for c in synthetic.results(heads=(2,), seeds=(0,)).cells.values()
-    )
+    assert heads.count("<tr>") >= sum(len(c.rows(HeadRow)) for c in made_up_results().cells.values())

@@ -13,8 +13,17 @@ from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import corpora, told, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, setup
-from pathsum.report.chapters import failures, learning, one_layer, trust, two_layers, zero_layers
-from pathsum.report.chapters import setup as setup_chapter
+from pathsum.report.chapters import (
+    FAILURES,
+    TRUST,
+    failures_chapter,
+    learning_chapter,
+    one_chapter,
+    setup_chapter,
+    trust_chapter,
+    two_chapter,
+    zero_chapter,
+)
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import headline
 from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
@@ -35,7 +44,7 @@ FIRST = (  # claims of the first screen, whatever their verdict
     "phase_change_two_layer",
 )
 LAB = "The lab"
-SHORTCUTS = (LAB, heads_and_edges.TITLE, failures.TITLE, trust.TITLE, CLAIMS)  # what most readers want
+SHORTCUTS = (LAB, heads_and_edges.TITLE, FAILURES, TRUST, CLAIMS)  # what most readers want
 UNFROZEN = Preregistration()
 AFTER_TWO_LAYERS, AFTER_LEARNING = ("heads_and_edges",), ("watch_it_learn", "explorers")  # themes that are chapters
 OF_MECHANISMS = {  # records that the diagrams show
@@ -76,16 +85,16 @@ def story(
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
     by_id = {claim.id: claim for claim in claims}
     chapters = (
-        setup_chapter.chapter(results, registered),
+        setup_chapter(results, registered),
         *([_lab(exported, results)] if exported and exported["models"] else []),
-        zero_layers.chapter(results, figures),
-        one_layer.chapter(results, figures),
-        two_layers.chapter(results, figures, by_id),
+        zero_chapter(results, figures),
+        one_chapter(results, figures),
+        two_chapter(results, figures, by_id),
         *(section_of(name, results, figures) for name in AFTER_TWO_LAYERS),
-        failures.chapter(results, claims, cards),
-        learning.chapter(results, figures, by_id),
+        failures_chapter(results, claims, cards),
+        learning_chapter(results, figures, by_id),
         *(section_of(name, results, figures) for name in AFTER_LEARNING),
-        trust.chapter(results, figures),
+        trust_chapter(results, figures),
         told.section(CLAIMS, "chapters/claims", {}, {"claims": Claims(tuple(cards))}),
     )
     shown = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}

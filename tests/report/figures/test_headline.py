@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pandas as pd
-import pytest
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.records.summary import CellSummary
@@ -34,14 +33,6 @@ def test_each_model_is_a_dot_with_its_interval_above_its_number_of_layers() -> N
     assert bars == [[s.in_context_loss_drop_low, s.in_context_loss_drop_high] for s in summaries[1:]]
 
 
-@pytest.mark.parametrize(("layers", "panels"), [((0, 2), 2), ((0,), 1)])
-def test_models_without_heads_have_no_panel_of_induction_heads(layers: tuple[int, ...], panels: int) -> None:
-    figure = headline(synthetic.results(layers=layers, heads=(2,), seeds=(0,)))
-    assert figure is not None
-    assert ("Lines: models" in figure.caption) == ("Prefix matching" in figure.title) == (panels == 2)
-    assert figure.svg.count(b'id="axes_') == panels
-
-
 def test_the_data_have_the_curves_and_the_final_values_that_are_drawn() -> None:
     plain = synthetic.results(heads=(2, 3), seeds=(0,))
     cells = {name: replace(c, summary=between(c.summary, i)) for i, (name, c) in enumerate(plain.cells.items())}
@@ -66,6 +57,7 @@ def test_the_data_have_the_curves_and_the_final_values_that_are_drawn() -> None:
     assert not {"loss_drop_nats", "repeat_first_nats"} & set(figure.data)
 
 
-def test_without_logs_there_is_no_first_figure() -> None:
+def test_without_logs_or_without_heads_there_is_no_first_figure() -> None:
     found = synthetic.results(heads=(2,), seeds=(0,))
     assert headline(replace(found, cells={n: replace(c, log=[]) for n, c in found.cells.items()})) is None
+    assert headline(synthetic.results(layers=(0,))) is None

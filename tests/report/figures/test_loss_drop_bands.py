@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pathsum.behavior.in_context import LONG_CONTEXT, in_context_loss_drop
-from pathsum.report.figures.positions import loss_drop_ends
+from pathsum.report.themes.phase_change import loss_drop_ends
 
 
 def _reads(n: int) -> list[int]:

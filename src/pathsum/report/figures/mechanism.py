@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from operator import attrgetter
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,30 +15,28 @@ from pathsum.claims.formatting import head_label, number, signed
 from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.corpus import BigramRow
-from pathsum.records.results import Cell, Results
-from pathsum.report.figures.base import Figure, picture
-from pathsum.report.figures.detail import in_detail
+from pathsum.records.results import Results
+from pathsum.report.figures.base import Figure, in_detail, picture
 from pathsum.report.figures.symbols import FAINT, drawable, layer_colour
 
 NEXT, LEAST = 5, 3  # next tokens in the diagram of zero layers, at most and at least
 INK = "#1b1b1b"
 SIZE = (10.4, 3.5)  # inches
+TRIGRAM = ["source", "destination", "out", "qk_nats", "effect_logits", "change_nats"]
 
 
 def mechanism_zero(results: Results) -> Figure | None:
-    """Draw the direct path, and the likeliest next tokens in the text after one frequent token, with P(next | token) in
-    the text and by the model. None without zero-layer models."""
+    """Draw the direct path, and P(next | token) in the text and by the model. None without zero-layer models."""
     cell = in_detail(results).get(0)
     rows = cell.rows(BigramRow) if cell else []
     if cell is None or not rows:
         return None
-    token = next(
-        (t for t, n in Counter(r.token for r in rows).most_common() if n >= LEAST and sum(map(str.isalpha, t)) > 2),
-        rows[0].token,
-    )
+    counts = Counter(r.token for r in rows).most_common()
+    token = next((t for t, n in counts if n >= LEAST and sum(map(str.isalpha, t)) > 2), rows[0].token)
     shown = sorted((r for r in rows if r.token == token), key=lambda r: -r.corpus_log_prob_nats)[:NEXT]
     probabilities = [(r.next, math.exp(r.corpus_log_prob_nats), math.exp(r.model_log_prob_nats)) for r in shown]
-    data = pd.DataFrame([(cell.name, token, *row) for row in probabilities], columns=["cell", "token", *BARS])
+    columns = ["cell", "token", "next", "corpus", "model"]
+    data = pd.DataFrame([(cell.name, token, *row) for row in probabilities], columns=columns)
     colour = layer_colour(0)
 
     def paint(canvas: Canvas) -> None:
@@ -47,10 +46,10 @@ def mechanism_zero(results: Results) -> Figure | None:
             _box(diagram, x, 1.0, text, colour if "$" in text else INK)
         for start, end in ((0.75, 1.45), (2.35, 2.85), (3.75, 4.15)):
             _arrow(diagram, (start, 1.0), (end, 1.0), colour)
-        diagram.text(0.2, 0.25, "current token", ha="center", fontsize=9, color=INK)
-        diagram.text(2.6, 1.75, "direct path $W_U W_E$:\none table, log P(next | current)", ha="center", fontsize=10)
+        _text(diagram, 0.2, 0.25, "current token", color=INK)
+        _text(diagram, 2.6, 1.75, "direct path $W_U W_E$:\none table, log P(next | current)", 10.0)
         places = range(len(shown))
-        bars.barh([p - 0.2 for p in places], data["corpus"], 0.36, color="#9a9a9a", label="text")
+        bars.barh([p - 0.2 for p in places], data["corpus"], 0.36, color=FAINT, label="text")
         bars.barh([p + 0.2 for p in places], data["model"], 0.36, color=colour, label="model")
         bars.set_yticks(places, [drawable(name) for name in data["next"]], parse_math=False)
         bars.invert_yaxis()
@@ -58,25 +57,20 @@ def mechanism_zero(results: Results) -> Figure | None:
         bars.legend(loc="lower right")
 
     caption = (
-        f"{cell.name}: the likeliest next tokens after one frequent token of the training text, with their "
-        "probabilities in the text and by the model (softmax of W_U W_E)."
+        f"{cell.name}: probabilities of the likeliest next tokens after one frequent token, in the text and by the "
+        "model (softmax of W_U W_E)."
     )
     return picture("mechanism_zero", "The direct path is a bigram table", caption, data, SIZE, paint)
 
 
-BARS = ["next", "corpus", "model"]
-
-
 def mechanism_one(results: Results) -> Figure | None:
-    """Draw a confirmed skip-trigram of the one-layer model of ``in_detail``: the one with the largest |summed
-    effect|."""
+    """Draw the confirmed skip-trigram with the largest |summed effect|, of words if there is one."""
     cell = in_detail(results).get(1)
     rows = confirmed(cell) if cell else []
-    words = [r for r in rows if _word(r.source) and _word(r.out) and "\n" not in r.destination]
     if cell is None or not rows:
         return None
-    top = (words or rows)[0]
-    colour = layer_colour(1)
+    words = [r for r in rows if _word(r.source) and _word(r.out) and "\n" not in r.destination]
+    top, colour = (words or rows)[0], layer_colour(1)
     head = head_label(top.layer, top.head)
 
     def paint(canvas: Canvas) -> None:
@@ -84,42 +78,38 @@ def mechanism_one(results: Results) -> Figure | None:
         _empty(ax, (-0.5, 10.3), (-0.75, 3.2))
         for x, text, role in ((0.7, drawable(top.source), "source"), (6.0, drawable(top.destination), "destination")):
             _box(ax, x, 0.0, text, INK)
-            ax.text(x, -0.65, role, ha="center", fontsize=9)
-        ax.text(3.3, 0.0, "… any tokens …", ha="center", va="center", color=INK, fontsize=10)
+            _text(ax, x, -0.65, role)
+        _text(ax, 3.3, 0.0, "… any tokens …", 10.0, va="center", color=INK)
         _box(ax, 6.0, 1.9, f"head {head}", colour)
         _arrow(ax, (6.0, 0.35), (6.0, 1.55), FAINT)
         _arrow(ax, (5.2, 1.9), (0.85, 0.38), colour, bend=0.22)
         text = f"QK circuit: attention score {number(top.qk_nats, 1)} nats above the mean over keys"
-        ax.text(2.6, 2.25, text, ha="center", fontsize=9.5, color=colour)
+        _text(ax, 2.6, 2.25, text, 9.5, color=colour)
         _box(ax, 9.3, 1.9, drawable(top.out), INK)
-        ax.text(9.3, 1.25, "output", ha="center", fontsize=9)
+        _text(ax, 9.3, 1.25, "output")
         _arrow(ax, (6.75, 1.9), (8.55, 1.9), colour)
-        effect = f"attention × OV:\nlogit {signed(top.effect_logits, 1)}"
-        ax.text(7.65, 2.1, effect, ha="center", fontsize=9.5, color=colour)
+        _text(ax, 7.65, 2.1, f"attention × OV:\nlogit {signed(top.effect_logits, 1)}", 9.5, color=colour)
         ax.text(7.6, 0.35, f"log P(output) {signed(top.change_nats, 1)} nats", ha="left", fontsize=10)
 
-    columns = ["cell", "head", "source", "destination", "out", "qk_nats", "effect_logits", "change_nats"]
-    values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
-    data = pd.DataFrame([values], columns=columns)
-    chosen = " and that have letters in source and output and no newline in the destination" * bool(words)
+    values = {"cell": cell.name, "head": head} | {name: getattr(top, name) for name in TRIGRAM}
     caption = (
-        f"{cell.name}: of the skip-trigrams that both halves of the documents confirm{chosen}, the one with the "
-        f"largest total effect. After this source, the output follows the destination {number(top.text_lift, 1)} times "
-        "as often as it does in general."
+        f"{cell.name}: of the skip-trigrams that both halves of the documents "
+        f"confirm{' (of words, if there are any)' * bool(words)}, the one with the largest total effect. After this "
+        f"source, the output follows the destination {number(top.text_lift, 1)} times as often as it does in general."
     )
-    return picture("mechanism_one", "One of a head's skip-trigrams", caption, data, SIZE, paint)
+    return picture("mechanism_one", "One of a head's skip-trigrams", caption, pd.DataFrame([values]), SIZE, paint)
 
 
 def mechanism_two(results: Results) -> Figure | None:
-    """Draw the induction mechanism with the previous-token head and the induction head of the two-layer model of
-    ``in_detail``. None without such a model, or if no induction head has formed in it."""
+    """Draw the induction mechanism of the two-layer model. None if no induction head has formed in it."""
     cell = in_detail(results).get(2)
     previous, induction = (cell.previous_token_head(), cell.formed_induction_head()) if cell else (None, None)
     if cell is None or previous is None or induction is None:
         return None
     early, late = head_label(previous.layer, previous.head), head_label(induction.layer, induction.head)
-    cost = _cost(cell, (previous.layer, previous.head), (induction.layer, induction.head))
-    by_content = pair_share(cell, CURRENT, PREVIOUS)
+    edge = ("edge", "K", "resample", previous.layer, previous.head, induction.layer, induction.head)
+    fields = attrgetter("target", "kind", "method", "early_layer", "early_head", "layer", "head")
+    cost = next((a.second_copy_nats for a in cell.rows(AblationRow) if fields(a) == edge), None)
     colour = layer_colour(2)
 
     def paint(canvas: Canvas) -> None:
@@ -127,38 +117,26 @@ def mechanism_two(results: Results) -> Figure | None:
         _empty(ax, (-0.6, 10.8), (-0.75, 4.5))
         for x, text in ((0.5, "A"), (2.3, "B"), (7.6, "A")):
             _box(ax, x, 0.0, text, INK)
-        ax.text(4.9, 0.0, "…", ha="center", va="center", color=FAINT, fontsize=14)
-        ax.text(0.5, -0.65, "earlier copy", ha="center", fontsize=9)
-        ax.text(7.6, -0.65, "current token", ha="center", fontsize=9)
+        _text(ax, 4.9, 0.0, "…", 14.0, va="center", color=FAINT)
+        _text(ax, 0.5, -0.65, "earlier copy")
+        _text(ax, 7.6, -0.65, "current token")
         _box(ax, 2.3, 1.7, f"head {early}", colour)
         _arrow(ax, (2.3, 0.35), (2.3, 1.35), FAINT)
         _arrow(ax, (1.75, 1.55), (0.6, 0.38), colour, bend=0.2)
-        ax.text(
-            0.75, 1.35, f"attends to the\nprevious token:\n{number(previous.previous_token)}", ha="center", fontsize=9.5
-        )
+        _text(ax, 0.75, 1.35, f"attends to the\nprevious token:\n{number(previous.previous_token)}", 9.5)
         _box(ax, 7.6, 3.3, f"head {late}", colour)
         _arrow(ax, (7.6, 0.35), (7.6, 2.95), FAINT)
         ax.text(7.72, 1.5, "query:\n“I am A”", ha="left", fontsize=9.5)
-        _arrow(ax, (3.05, 1.85), (6.8, 3.15), colour, bend=-0.05, width=3.2)
+        _arrow(ax, (3.05, 1.85), (6.8, 3.15), colour, bend=-0.05, lw=3.2)
         cut = "" if cost is None else f"\ncut it: second copy {number(cost)} nats worse"
-        ax.text(4.15, 3.0, f"key: “the token before me is A”{cut}", ha="center", fontsize=9.5, color=colour)
-        _arrow(ax, (6.85, 3.0), (2.75, 0.3), colour, bend=-0.12, style="--")
-        ax.text(5.6, 0.75, f"attends to B: {number(induction.prefix_matching)}", ha="center", fontsize=9.5)
+        _text(ax, 4.15, 3.0, f"key: “the token before me is A”{cut}", 9.5, color=colour)
+        _arrow(ax, (6.85, 3.0), (2.75, 0.3), colour, bend=-0.12, ls="--")
+        _text(ax, 5.6, 0.75, f"attends to B: {number(induction.prefix_matching)}", 9.5)
         _box(ax, 10.0, 3.3, "B", INK)
-        ax.text(10.0, 2.6, "predicted", ha="center", fontsize=9)
+        _text(ax, 10.0, 2.6, "predicted")
         _arrow(ax, (8.35, 3.3), (9.5, 3.3), colour)
-        ax.text(
-            8.95,
-            3.75,
-            f"OV circuit copies\n(positivity {number(induction.copying_positivity)})",
-            ha="center",
-            fontsize=9.5,
-        )
+        _text(ax, 8.95, 3.75, f"OV circuit copies\n(positivity {number(induction.copying_positivity)})", 9.5)
 
-    cutting = (
-        f"Cutting the key edge: resample ablation of what the keys of head {late} read from head {early}. “Second "
-        "copy”: rise of the loss on the second copy of repeated random tokens (nats per token)."
-    )
     numbers = {
         "cell": cell.name,
         "previous_token_head": early,
@@ -167,11 +145,12 @@ def mechanism_two(results: Results) -> Figure | None:
         "prefix_matching": induction.prefix_matching,
         "copying_positivity": induction.copying_positivity,
         "key_edge_second_copy_nats": cost,
-        "share_current_by_previous": by_content,
+        "share_current_by_previous": pair_share(cell, CURRENT, PREVIOUS),
     }
     caption = (
-        f"The mechanism in {cell.name}; A and B are any two tokens. “Attends to”: mean attention, 0 to 1."
-        f"{'' if cost is None else f' {cutting}'}"
+        f"The mechanism in {cell.name}; A and B are any two tokens. “Attends to”: mean attention, 0 to 1. “Cut it”: "
+        "rise of the loss on the second copy of repeated random tokens (nats per token) under resample ablation of the "
+        "key edge."
     )
     title = "An induction head reads a previous-token head through its keys"
     return picture("mechanism_two", title, caption, pd.DataFrame([numbers]), (10.4, 4.3), paint)
@@ -181,22 +160,13 @@ def _word(token: str) -> bool:
     return any(c.isalpha() for c in token)
 
 
-def _cost(cell: Cell, early: tuple[int, int], late: tuple[int, int]) -> float | None:
-    """Return the rise of the second copy's loss (nats per token) under resample ablation of the K-edge from ``early``
-    to ``late``; None if not measured."""
-    edge = ("edge", "K", "resample", *early, *late)
-    for a in cell.rows(AblationRow):
-        if (a.target, a.kind, a.method, a.early_layer, a.early_head, a.layer, a.head) == edge:
-            return a.second_copy_nats
-    return None
-
-
-# ---- shapes ---------------------------------------------------------------------------------------------------------
-
-
 def _empty(ax: Axes, xlim: tuple[float, float], ylim: tuple[float, float]) -> None:
     ax.set(xlim=xlim, ylim=ylim)
     ax.set_axis_off()
+
+
+def _text(ax: Axes, x: float, y: float, text: str, size: float = 9.0, **style: str) -> None:
+    ax.text(x, y, text, ha="center", fontsize=size, **style)  # type: ignore[arg-type]
 
 
 def _box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
@@ -205,13 +175,8 @@ def _box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 
 def _arrow(
-    ax: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    colour: str,
-    bend: float = 0.0,
-    width: float = 1.6,
-    style: str = "-",
-) -> None:
-    shape = {"arrowstyle": "-|>", "color": colour, "lw": width, "ls": style, "connectionstyle": f"arc3,rad={bend}"}
+    ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, bend: float = 0.0, lw: float = 1.6,
+    ls: str = "-",
+) -> None:  # fmt: skip
+    shape = {"arrowstyle": "-|>", "color": colour, "lw": lw, "ls": ls, "connectionstyle": f"arc3,rad={bend}"}
     ax.annotate("", xy=end, xytext=start, arrowprops=shape)

@@ -16,7 +16,7 @@ from pathsum.claims.formatting import head_label, layers_label
 from pathsum.records.explorers import PassageRow, PatternRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.tokens import JOINER
-from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.base import in_detail
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.roles import roles
 

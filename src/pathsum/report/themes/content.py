@@ -11,10 +11,9 @@ from pathsum.claims.formatting import number, plural, span
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures.base import Figure
-from pathsum.report.figures.preferences import preferences
 from pathsum.report.page.document import Section
 from pathsum.report.theme import DetectorText, Figures, Theme
-from pathsum.report.themes.score_paths import with_terms
+from pathsum.report.themes.score_paths import preferences, with_terms
 from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Attention scores and losses by content"

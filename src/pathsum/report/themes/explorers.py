@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.base import in_detail
 from pathsum.report.page.document import Explorer, ExplorerCell, Section
 from pathsum.report.page.explorer import payload
 from pathsum.report.theme import Figures, Theme

@@ -1,4 +1,4 @@
-"""The map of heads: what each does and reads, and the effect of cutting each edge. The words: heads_and_edges.md."""
+"""The map of heads: what each does and reads, and the effect of cutting each edge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.base import in_detail
 from pathsum.report.page.document import HeadsAndEdges, Section
 from pathsum.report.page.heads_and_edges import payload
 from pathsum.report.theme import Figures, Theme
@@ -15,7 +15,6 @@ TITLE = "Heads and what they read"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Pack the heads and edges of every model with heads. The deepest model of ``in_detail`` is shown first."""
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
         return told.absent(TITLE)

@@ -1,4 +1,4 @@
-"""Joint ablation of all induction heads, over training (docs/framework.md §5.11). Words: joint_ablation.md."""
+"""Joint ablation of all induction heads, over training (docs/framework.md §5.11)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathsum.records.roles import MATCHES
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.page.document import Kind, Section, Table
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals
 
 TITLE = "Joint ablation of all induction heads"
@@ -31,7 +31,6 @@ PANELS = {"loss_drop": symbols.LOSS_DROP, "repeat_gain": "first copy − second 
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return the rows of two-layer models, at every checkpoint and at the last. Empty without such models."""
     rows = t.joint_ablation[t.joint_ablation["n_layers"] == 2]
     if rows.empty:
         return {}
@@ -39,16 +38,8 @@ def facts(t: Frames) -> dict[str, Any]:
     return {"rows": rows, "last": rows[ended], "earlier": rows[~ended], "matches": MATCHES}
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show the effect of ablating all induction heads together, by zero, mean and resample ablation, with controls."""
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
-    return told.section(TITLE, "joint_ablation", found, {**figures, "ablations": table(found["last"])})
-
-
-def table(last: pd.DataFrame) -> Table:
-    """Return the table of the section: for each model, its ablations and the strongest control of each kind."""
-    rows = pd.concat([part for _, model in last.groupby("cell", sort=False) for part in _shown(model)])
+def table(found: dict[str, Any]) -> Table:
+    rows = pd.concat([part for _, model in found["last"].groupby("cell", sort=False) for part in _shown(model)])
     ours = rows["ablated"] == INDUCTION
     size = rows["heads"].map(lambda names: len(names.split()))  # the column n_heads is that of the model
     most = size.where(ours).groupby(rows["cell"]).transform("max").astype(int)
@@ -57,16 +48,14 @@ def table(last: pd.DataFrame) -> Table:
         "model": rows["cell"],
         "heads": rows["heads"].where(ours, rows["heads"] + " (control" + fewer + ")"),
         "ablation": rows["method"].replace(CONTROL, "random directions (control)"),
-        **{heading: intervals(rows, name, f"{name}_low", f"{name}_high") for name, heading in LOST.items()},
+        **{heading: intervals(rows, name) for name, heading in LOST.items()},
     }
     caption = (
         "Fall of the in-context loss drop (minus the bigram model's; share: of the whole model's) and of the "
-        "second-copy gain (loss on the first copy of repeated random tokens minus loss on the second) under ablation, "
-        "at the last checkpoint, with 95 % bootstrap intervals over documents. The last rows of each model are the "
-        "controls that lose most of the loss drop: of all sets of other heads and methods, and of all rotations."
+        "second-copy gain (loss on the first copy of repeated random tokens minus loss on the second), at the last "
+        "checkpoint, with 95 % bootstrap intervals over documents. Controls: those that lose most of the loss drop."
     )
-    kinds: dict[str, Kind] = {"heads": "text", "ablation": "text"}
-    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="joint_ablation.csv")
+    return told.table(pd.DataFrame(shown), caption, texts=["heads", "ablation"], csv="joint_ablation.csv")
 
 
 def _shown(model: pd.DataFrame) -> list[pd.DataFrame]:
@@ -76,17 +65,18 @@ def _shown(model: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def joint_ablation(results: Results) -> Figure | None:
-    """Draw loss drop and second-copy gain of two-layer models at every third checkpoint: of the whole model, under
-    resample ablation of the induction heads, and under the controls. None without joint ablation."""
+    """Draw loss drop and second-copy gain at every third checkpoint, whole, ablated, and under the controls."""
     if not (found := facts(Frames(results.cells))):
         return None
     rows = found["rows"][found["rows"]["method"].isin(("resample", CONTROL))]
-    rows = rows.assign(tokens_millions=rows["tokens_seen"] / 1e6)
-    kind = rows["ablated"].where(rows["method"] != CONTROL, CONTROL)
-    loss_drop, repeat_gain = rows["loss_drop_nats"], rows["repeat_gain_nats"]
-    whole = rows.assign(kind="whole", heads="", loss_drop=loss_drop, repeat_gain=repeat_gain)[kind == INDUCTION]
-    loss_drop, repeat_gain = loss_drop - rows["loss_drop_lost"], repeat_gain - rows["repeat_gain_lost"]
-    without = rows.assign(kind=kind, loss_drop=loss_drop, repeat_gain=repeat_gain)
+    rows = rows.assign(
+        tokens_millions=rows["tokens_seen"] / 1e6,
+        kind=rows["ablated"].where(rows["method"] != CONTROL, CONTROL),
+        loss_drop=rows["loss_drop_nats"],
+        repeat_gain=rows["repeat_gain_nats"],
+    )
+    whole = rows[rows["kind"] == INDUCTION].assign(kind="whole", heads="")
+    without = rows.assign(**{name: rows[name] - rows[f"{name}_lost"] for name in PANELS})
     data = pd.concat([without, whole])[["cell", "tokens_millions", "kind", "heads", *PANELS]]
 
     def paint(canvas: Canvas) -> None:
@@ -104,10 +94,9 @@ def joint_ablation(results: Results) -> Figure | None:
 
     few, many = (told.FILTERS["span"](found[part]["windows"], 0) for part in ("earlier", "last"))
     caption = (
-        "Loss drop minus the bigram model's (left) and second-copy gain (right) under resample ablation: each of "
-        f"{plural(data['cell'].nunique(), 'two-layer model')} (thin) and the median (thick). Dots: the last "
-        f"checkpoint, which is judged, on {many} windows of text; lines: on the first {few} of these, so compare dots "
-        "with dots and lines with lines."
+        f"Resample ablation in {plural(data['cell'].nunique(), 'two-layer model')} (thin) and the median (thick); "
+        f"left: minus the bigram model's loss drop. Dots: the last checkpoint, which is judged, on {many} windows of "
+        f"text; lines: on the first {few} of these, so dots and lines cannot be compared."
     )
     return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
 
@@ -118,4 +107,5 @@ def _trace(ax: Axes, values: pd.Series, **style: Any) -> None:
     ax.plot(values.iloc[-1:], "o", color=style["color"], ms=2 + style["lw"], alpha=style.get("alpha"))
 
 
+section = told.from_facts(TITLE, "joint_ablation", facts, ablations=table)
 THEME = Theme(TITLE, section, figures=(joint_ablation,), tables=("joint_ablation",))

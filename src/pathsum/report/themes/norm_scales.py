@@ -1,4 +1,4 @@
-"""Loss reduction by paths at frozen norm scales and at their own (docs/framework.md §2.7). Words: norm_scales.md."""
+"""Loss reduction by paths at frozen norm scales and at their own (docs/framework.md §2.7)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.claims.formatting import number
-from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.page.document import Section
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals
 
 TITLE = "Frozen norm scales and own scales"
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return what text and table show, over the models with a norm. Empty without such models."""
     if (rows := t.norm_scales).empty:
         return {}
     single = rows[rows["order"] == 1]
@@ -29,26 +26,23 @@ def facts(t: Frames) -> dict[str, Any]:
     }
 
 
-def section(results: Results, _: Figures) -> Section:
-    """Compare the loss reduction by paths at frozen norm scales and at their own scale, for models with a norm."""
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
+def table(found: dict[str, Any]) -> Table:
     most = found["most"]
-    controls = zip(most["frozen_control_nats"], most["own_control_nats"], strict=True)
     shown = {
         "model": most["cell"],
         "path": most["path"],
-        "scales frozen (nats)": intervals(most, "frozen_nats", "frozen_low", "frozen_high"),
-        "own scale (nats)": intervals(most, "own_nats", "own_low", "own_high"),
-        "difference (nats)": intervals(most, "difference_nats", "difference_low", "difference_high"),
-        "random directions, frozen; own (nats)": [f"{number(frozen)}; {number(own)}" for frozen, own in controls],
+        "scales frozen (nats)": intervals(most, "frozen_nats"),
+        "own scale (nats)": intervals(most, "own_nats"),
+        "own − frozen (nats)": intervals(most, "difference_nats"),
+        "random directions, frozen (nats)": most["frozen_control_nats"],
+        "random directions, own scale (nats)": most["own_control_nats"],
     }
     caption = (
-        "Loss reduction (nats per token) by the head and the pair of heads of each model that reduce the loss most at "
-        "frozen scales, with 95 % intervals (difference: own − frozen). Last column: with randomly rotated writes."
+        "Loss reduction (nats per token, 95 % intervals) by the head and the pair of heads of each model that reduce "
+        "the loss most at frozen scales, and with their writes randomly rotated."
     )
-    table = told.table(pd.DataFrame(shown), caption, kinds={"path": "text"}, csv="norm_scales.csv")
-    return told.section(TITLE, "norm_scales", found, {"norm_scales": table})
+    return told.table(pd.DataFrame(shown), caption, texts=["path"], csv="norm_scales.csv")
 
 
+section = told.from_facts(TITLE, "norm_scales", facts, norm_scales=table)
 THEME = Theme(TITLE, section, few_windows=True, tables=("norm_scales",))

@@ -12,19 +12,14 @@ from pathsum.report.theme import Figures, Theme
 
 
 def section(_: Results, __: Figures) -> Section:
-    """Show the content, the equation, the code and the file of every record."""
     rows = [
         (Entry(o.record, anchor=anchor(o.record)), o.holds, o.equation, Entry(o.code, link=f"../src/pathsum/{o.code}"),
          o.stored, o.stage)
         for o in origins().values()
     ]  # fmt: skip
     columns = ["record", "content", "equation", "code", "file", "stage"]
-    table = told.table(
-        pd.DataFrame(rows, columns=columns),
-        "All records of the suite.",
-        kinds=dict.fromkeys(columns, "text"),
-        fold=False,
-    )
+    shown, caption = pd.DataFrame(rows, columns=columns), "All records of the suite."
+    table = told.table(shown, caption, texts=columns, fold=False)
     return told.section(ORIGINS, "origins", {}, {"records": table})
 
 

@@ -18,8 +18,7 @@ TITLE = "Provenance"
 
 def section(results: Results, _: Figures) -> Section:
     shown = pd.DataFrame(_flat(results.provenance), columns=["what", "value"])
-    caption = "Command, machine, libraries, and hashes of the corpus and of the weights of every model."
-    table = told.table(shown, caption, kinds={"what": "text", "value": "token"})
+    table = told.table(shown, "Command, machine, libraries and hashes.", kinds={"value": "token"}, texts=["what"])
     return told.section(TITLE, "provenance", {}, {"table": table})
 
 

@@ -1,4 +1,4 @@
-"""The papers' numbers and those of this suite (docs/framework.md §8). Each paragraph of references.md is a row."""
+"""The papers' numbers and those of this suite (docs/framework.md §8), one per paragraph of references.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.behavior.in_context import LONG_CONTEXT
 from pathsum.claims.content import virtual_heads_little
 from pathsum.claims.formatting import millions
 from pathsum.claims.phase_change import AFTER, BEFORE, icl_loss_drop_before_onset
@@ -21,7 +20,6 @@ COLUMNS = ["quantity", "papers", "ours", "agrees"]
 
 
 def facts(results: Results) -> dict[str, Any]:
-    """Return our values of what the papers measure; of two-layer models, unless a name says otherwise."""
     two = {cell.name: cell for cell in results.with_layers(2)}
     t, one = Frames(two), [cell.summary for cell in results.with_layers(1)]
     changed = t.cells[t.cells["onset_tokens"].notna()]
@@ -38,7 +36,6 @@ def facts(results: Results) -> dict[str, Any]:
         "before": listed(before[end.notna()]),
         "rise": listed(end - before),
         "end": listed(end[before.notna()]),
-        "short": listed(changed.loc[changed["n_ctx"] < LONG_CONTEXT, "in_context_loss_drop_nats"]),
         "first": BEFORE,
         "last": AFTER,
         "least_rise": AFTER - BEFORE,
@@ -55,16 +52,15 @@ def facts(results: Results) -> dict[str, Any]:
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare the papers' numbers with ours, and say which agree."""
     rows = told.section(TITLE, "references", facts(results), {}).paragraphs
     caption = (
-        "Values of the papers or of public checkpoints, and ours (ranges over models, or counts). Agreement means the "
-        "same kind of effect of similar size; it is not a statistical test. Parentheses give the source and, where the "
-        "papers measure something else, what is measured. Loss drops are those of all held-out windows, with nothing "
-        "subtracted, as in ICL."
+        "Values of the papers or of public checkpoints (in parentheses the source and, where the papers measure "
+        "something else, what), and ours (ranges over models, or counts). Agreement: the same kind of effect of "
+        "similar size; not a statistical test. Loss drops are those of all held-out windows, with nothing subtracted, "
+        "as in ICL."
     )
     shown = pd.DataFrame([row.split(" | ") for row in rows], columns=COLUMNS)
-    return Section(TITLE, (), (told.table(shown, caption, kinds=dict.fromkeys(COLUMNS, "text"), source="references"),))
+    return Section(TITLE, (), (told.table(shown, caption, texts=COLUMNS, source="references"),))
 
 
 THEME = Theme(

@@ -1,4 +1,4 @@
-"""Whether the induction circuit suffices for induction (docs/framework.md §5.10). The words are in sufficiency.md."""
+"""Whether the induction circuit suffices for induction (docs/framework.md §5.10)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathsum.records.sufficiency import FROZEN, HEADS, PATHS, Kept
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row, side_by_side
-from pathsum.report.page.document import Kind, Section, Table
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals
 
 TITLE = "The induction circuit alone"
@@ -25,7 +25,6 @@ ASKED = (Kept.CIRCUIT, Kept.KEY, Kept.KEYS, Kept.PREFERENCE, Kept.MINIMAL)  # th
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return the rows of two-layer models with an induction head, and the shares of prefix matching by what is kept."""
     rows = t.sufficiency[t.sufficiency["n_layers"] == 2]
     rows = rows if rows.empty else rows[rows["cell"].map(t.log.groupby("cell")["matching"].last()) >= MATCHES]
     if rows.empty:
@@ -35,16 +34,8 @@ def facts(t: Frames) -> dict[str, Any]:
     return {"rows": rows, "shares": shares, "several": several, "matches": MATCHES}
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show the share of induction that remains if everything except the circuit is resampled."""
-    if not (found := facts(Frames(results.cells))):
-        return told.absent(TITLE)
-    tables = {"heads": _heads(found["rows"]), "paths": _paths(found["shares"])}
-    return told.section(TITLE, "sufficiency", found, {**figures, **tables})
-
-
-def _heads(rows: pd.DataFrame) -> Table:
-    rows = rows[rows["kept"].isin(HEADS[1:])]
+def heads(found: dict[str, Any]) -> Table:
+    rows = found["rows"][found["rows"]["kept"].isin(HEADS[1:])]
     shown = {
         "model": rows["cell"],
         "kept with the induction heads": rows["kept"],
@@ -54,19 +45,26 @@ def _heads(rows: pd.DataFrame) -> Table:
         "loss drop on text left (share)": intervals(rows, "loss_drop_share", "loss_drop_low", "loss_drop_high"),
     }
     caption = (
-        "Share of the whole model's value that remains if only these first-layer heads and the induction heads are "
-        "kept, with 95 % intervals. “Two back” and “all but previous token” are controls."
+        "Share of the whole model's value that remains with these first-layer heads and the induction heads alone, "
+        "with 95 % intervals. “Two back” and “all but previous token” are controls."
     )
-    kinds: dict[str, Kind] = {"kept with the induction heads": "text", "heads": "text"}
-    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="sufficiency.csv")
+    texts = ["kept with the induction heads", "heads"]
+    return told.table(pd.DataFrame(shown), caption, texts=texts, csv="sufficiency.csv")
 
 
-def _paths(shares: dict[str, pd.Series]) -> Table:
-    found = [(kept.value, shares[kept.name]) for kept in (*PATHS, *FROZEN)]
-    shown = [(kept, x.median(), span(list(x)), f"{sum(x >= MOST)} of {len(x)}") for kept, x in found if len(x)]
-    columns = ["kept paths", "prefix matching left (median share)", "range", f"at least {MOST}"]
+def paths(found: dict[str, Any]) -> Table:
+    shown = [
+        {
+            "kept paths": kept.value,
+            "prefix matching left (median share)": shares.median(),
+            "range": span(list(shares)),
+            f"at least {MOST}": f"{sum(shares >= MOST)} of {len(shares)}",
+        }
+        for kept in (*PATHS, *FROZEN)
+        if len(shares := found["shares"][kept.name])
+    ]
     caption = "Share left if the head's queries and keys read only these paths, over models (another head: over heads)."
-    return told.table(pd.DataFrame(shown, columns=columns), caption, kinds={"kept paths": "text"}, source="sufficiency")
+    return told.table(pd.DataFrame(shown), caption, texts=["kept paths"], source="sufficiency")
 
 
 def sufficiency(results: Results) -> Figure | None:
@@ -88,11 +86,11 @@ def sufficiency(results: Results) -> Figure | None:
             ax.set(xlabel="share of prefix matching left", xlim=(-0.05, 1.1), ylim=(len(kept) - 0.5, -0.5), title=title)
 
     caption = (
-        "Share of the induction head's prefix matching that remains if only these heads (left) or paths (right) are "
-        f"kept: a dot per model ({len(found['several'])}), for another head per head. Blue: what is asked; gray: "
-        "controls and parts; dashed: what the claims need."
+        f"A dot per model ({len(found['several'])}; another head: per head). Blue: what is asked; gray: controls and "
+        "parts; dashed: what the claims need."
     )
     return picture("sufficiency", "What suffices for induction", caption, data, (12.5, 4.2), paint)
 
 
+section = told.from_facts(TITLE, "sufficiency", facts, heads=heads, paths=paths)
 THEME = Theme(TITLE, section, figures=(sufficiency,), tables=("sufficiency",))

@@ -1,4 +1,4 @@
-"""Matches of more than one token (docs/framework.md §5.12). The words are in suffixes.md."""
+"""Matches of more than one token (docs/framework.md §5.12)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
-from pathsum.report.page.document import Section, Table
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals, labels, listed
 
 TITLE = "Matching more than one token"
@@ -45,7 +45,6 @@ SPREAD = 0.5  # share of the width between two groups over which the dots of one
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return what text, table and figure show, over the models with suffix matching. Empty without such models."""
     uncut = t.suffix_cuts[t.suffix_cuts["cut"] == Cut.NONE].set_index("cell")
     if uncut.empty:
         return {}
@@ -54,6 +53,8 @@ def facts(t: Frames) -> dict[str, Any]:
     having = uncut.index[uncut["low"] > 0]
     cuts = t.suffix_cuts[t.suffix_cuts["cell"].isin(having)]
     edges = [(name, cuts[cuts["cut"] == cut]) for cut, name in EDGES.items()]
+    scores = t.content_scores.merge(t.induction)
+    parts = scores.pivot_table(index="cell", columns=["query", "key"], values="preference_nats", aggfunc="sum")
     return {
         "uncut": uncut,
         "two": two,
@@ -63,26 +64,14 @@ def facts(t: Frames) -> dict[str, Any]:
         "edges": [(name, rows["cell"].nunique(), rows) for name, rows in edges if len(rows)],
         "random": cuts[cuts["cut"].isin((Cut.QUERY_RANDOM, Cut.KEY_RANDOM))],
         "others": t.suffix_cuts[t.suffix_cuts["cut"] == Cut.BUT_ONE_TOKEN],
-        "by_heads": uncut.groupby("n_heads")["advantage"].median().to_dict(),
+        "resampled": t.suffix_cuts[(t.suffix_cuts["method"] == "resample") & t.suffix_cuts["rotation"].isna()],
+        "content": parts.div(parts.sum(axis=1).where(lambda whole: whole > 0), axis=0).reindex(uncut.index),
     }
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Show whether induction heads prefer longer matches, through which edges, and how this affects the loss."""
-    t = Frames(results.cells)
-    if not (found := facts(t)):
-        return told.absent(TITLE)
-    return told.section(TITLE, "suffixes", found, {**figures, "suffix_cuts": table(t, found)})
-
-
-def table(t: Frames, found: dict[str, Any]) -> Table:
-    """Return the table of the section: a row for each model."""
-    uncut = found["uncut"]
-    resampled = t.suffix_cuts[(t.suffix_cuts["method"] == "resample") & t.suffix_cuts["rotation"].isna()]
-    by_cut = {cut: rows.set_index("cell").reindex(uncut.index) for cut, rows in resampled.groupby("cut")}
-    scores = t.content_scores.merge(t.induction)
-    parts = scores.pivot_table(index="cell", columns=["query", "key"], values="preference_nats", aggfunc="sum")
-    shares = parts.div(parts.sum(axis=1).where(lambda whole: whole > 0), axis=0).reindex(uncut.index)
+def table(found: dict[str, Any]) -> Table:
+    uncut, shares = found["uncut"], found["content"]
+    by_cut = {cut: rows.set_index("cell").reindex(uncut.index) for cut, rows in found["resampled"].groupby("cut")}
     shown = {
         "model": uncut.index,
         "head": labels(uncut),
@@ -90,27 +79,22 @@ def table(t: Frames, found: dict[str, Any]) -> Table:
         "one token": found["two"]["shorter"],
         "difference": intervals(found["two"]),
         "three against two": intervals(found["three"]),
-        "log-probability (nats)": intervals(uncut, "gain_nats", "gain_low", "gain_high"),
+        "log-probability (nats)": intervals(uncut, "gain_nats"),
         **{f"without {cut}": intervals(by_cut[cut]) for cut in CONTROLS_OF if cut in by_cut},
-        "second copy, one-token matching alone (nats)": intervals(
-            by_cut[Cut.BUT_ONE_TOKEN], "second_copy_nats", "second_copy_low", "second_copy_high"
-        ),
+        "second copy, one-token matching alone (nats)": intervals(by_cut[Cut.BUT_ONE_TOKEN], "second_copy_nats"),
         **{f"score: {name}": shares.get(at, pd.Series(index=uncut.index)).round(2) + 0 for name, at in CONTENT.items()},
     }
-    sequences, windows = (span(listed(rows), 0) for rows in (uncut["sequences"], t.suffix_cuts["windows"]))
     caption = (
-        "Attention of the best induction head to the follower of each match (0 to 1), their difference, the same for "
-        "three tokens against two, the difference of log-probability, the difference without the named edges, and the "
-        "rise of the loss on the second copy with one-token matching alone (both: resample ablation). 95 % bootstrap "
-        f"over {sequences} sequences ({windows} windows for the second copy). Score: share of the head's preference on "
-        "repeated random tokens, by what is compared (at the query × at the key)."
+        "Attention of the best induction head to the follower of each match (0 to 1), the difference without the named "
+        "edges, and the rise of the loss on the second copy with one-token matching alone (both: resample ablation), "
+        f"with 95 % bootstrap intervals over {span(listed(uncut['sequences']), 0)} sequences. Score: share of the "
+        "head's preference, by what is compared (at the query × at the key)."
     )
     return told.table(pd.DataFrame(shown), caption, csv="suffix_cuts.csv")
 
 
 def suffixes(results: Results) -> Figure | None:
-    """Draw the attention to the followers of the longer and the shorter match by heads per layer, and the advantage
-    with edges ablated. None without suffix matching."""
+    """Draw the attention to the followers of both matches, and the advantage with edges ablated."""
     t = Frames(results.cells)
     if not (found := facts(t)):
         return None
@@ -128,11 +112,10 @@ def suffixes(results: Results) -> Figure | None:
         _advantage(right, least)
 
     caption = (
-        "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), per model. "
-        "Right: the advantage, in the whole model (“none”) and with edges into the head resampled; “all but current × "
-        "previous”: all edges but those of one-token matching; “control”: as many edges of other heads; “random”: the "
-        "first two in random directions (of four rotations, the one that leaves least). Bars: 95 % bootstrap intervals "
-        f"over {span(listed(found['uncut']['sequences']), 0)} sequences."
+        "Attention to what followed the longer and the shorter match, per model, and their difference (advantage) with "
+        "edges into the head resampled. “All but current × previous”: all edges but those of one-token matching; "
+        "“control”: as many edges of other heads; “random”: random directions (of four rotations, the one that leaves "
+        f"least). Bars: 95 % bootstrap intervals over {span(listed(found['uncut']['sequences']), 0)} sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (15.0, 4.0), paint)
 
@@ -158,9 +141,10 @@ def _advantage(ax: Axes, data: pd.DataFrame) -> None:
     ax.set_title("two against one, edges ablated")
 
 
+section = told.from_facts(TITLE, "suffixes", facts, suffix_cuts=table)
 THEME = Theme(
-    title=TITLE,
-    section=section,
+    TITLE,
+    section,
     figures=(suffixes,),
     sources={"suffixes": ("suffix_matches", "suffix_cuts")},
     tables=("suffix_matches", "suffix_predictions", "suffix_cuts"),

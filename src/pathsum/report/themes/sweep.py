@@ -1,4 +1,4 @@
-"""Every model of the grid, by depth, heads and seed. The words are in sweep.md."""
+"""Every model of the grid, by depth, heads and seed."""
 
 from __future__ import annotations
 
@@ -30,21 +30,17 @@ FIXED, NAMELESS = "looks elsewhere by distance", "none of these"
 BACK = {1: "previous token", 2: "two tokens back"}  # labels of two offsets
 ROLES = (*BACK.values(), FIXED, "induction", "duplicate token", "copies the next token",
          "attends to BOS (attention sink)", NAMELESS)  # fmt: skip
-REPEATS = ["repeat_first_loss_nats", "repeat_guessing_nats", "repeat_second_loss_nats"]
-CORRELATIONS = ["bigram_correlation", "unigram_correlation", "bigram_partial_correlation"]
 HEAD = ["cell", "layer", "head"]
 RENAMED = {"n_layers": "layers", "n_heads": "heads", "in_context_loss_drop_nats": "loss_drop_nats"}
 
 
 def facts(t: Frames) -> pd.DataFrame:
-    """Return the quantities to draw of each model, and the share of its heads with each of ROLES."""
     data = t.cells.rename(columns=RENAMED).assign(onset_millions=t.cells["onset_tokens"].astype(float) / 1e6)
     data = data[["layers", "heads", "d_head", "seed", *QUANTITIES]].astype({"prefix_matching": float})
     return data.join(_roles(t)).reset_index()
 
 
 def _roles(t: Frames) -> pd.DataFrame:
-    """Return the share of each model's heads with each of ROLES."""
     rows = t.labels[t.labels["labelled"].astype(bool)]
     offsets, names = rows["distance"].map(BACK).fillna(FIXED), rows["behaviour"].astype(str).str.split(":").str[0]
     called = rows[HEAD].assign(role=names.where(rows["distance"].isna(), offsets)).drop_duplicates()
@@ -54,7 +50,6 @@ def _roles(t: Frames) -> pd.DataFrame:
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Count the models of the grid, and show the results of each."""
     if not results.cells:
         return told.absent(TITLE)
     t = Frames(results.cells)
@@ -63,11 +58,9 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def table(t: Frames) -> Table:
-    """Return the table of all models."""
     s = t.cells
     copying = s["copying_heads"].astype("Int64").astype(str) + " of " + (s["n_layers"] * s["n_heads"]).astype(str)
-    repeats = s[REPEATS].map(number).agg(" / ".join, axis=1)
-    correlations = ["{} ({}; {})".format(*values) for values in s[CORRELATIONS].map(number).to_numpy()]
+    texts = s.select_dtypes("number").map(number)
     shown = {
         "model": s.index,
         "layers": s["n_layers"],
@@ -76,28 +69,27 @@ def table(t: Frames) -> Table:
         "tokens": s["tokens_seen"].map(millions),
         "held-out loss (nats)": s["val_loss_nats"],
         "in-context loss drop (nats)": s["in_context_loss_drop_nats"],
-        "loss on repeats: first copy / guessing among the tokens drawn / second copy (nats)": repeats,
+        "loss on repeats: first copy / guessing / second copy (nats)": texts["repeat_first_loss_nats"]
+        + " / " + texts["repeat_guessing_nats"] + " / " + texts["repeat_second_loss_nats"],
         "top-1 accuracy on the second copy": s["repeat_top1"],
         "prefix matching": s["prefix_matching"],
         "previous token": s["previous_token"],
         "copying heads": copying.where(s["copying_heads"].notna()),
-        "bigram correlation (unigram's; partial)": correlations,
+        "bigram correlation (unigram's; partial)": texts["bigram_correlation"]
+        + " (" + texts["unigram_correlation"] + "; " + texts["bigram_partial_correlation"] + ")",
         "onset (tokens)": ["none" if pd.isna(tokens) else millions(tokens) for tokens in s["onset_tokens"]],
-    }
+    }  # fmt: skip
     caption = (
-        "Heads: per layer. Tokens: seen in training. Prefix matching: of the best head; previous token: mean attention "
-        "to it, of the best first-layer head (both chosen on other data). Copying heads: by weights. Repeats are "
-        "repeated random tokens. Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in "
-        "parentheses, the same for log P(next) in place of W_U W_E, and the partial correlation of W_U W_E with log "
-        "P(next) held constant."
+        "Prefix matching of the best head, and mean attention of the best first-layer head to the previous token (both "
+        "chosen on other data); copying heads: by weights. Bigram correlation: of W_U W_E with log P(next | current) "
+        "of the corpus (the same for log P(next); with log P(next) held constant)."
     )
     digits = {"held-out loss (nats)": 3, "prefix matching": 3}
     return told.table(pd.DataFrame(shown), caption, digits=digits, csv="cells.csv")
 
 
 def sweep(results: Results) -> Figure | None:
-    """Draw onset, loss drop and prefix matching against heads per layer, with a point per seed, and the share of each
-    model's heads with each label."""
+    """Draw onset, loss drop and prefix matching against heads per layer, and the shares of labels of heads."""
     if not any(results.layer_counts()):
         return None
     data = facts(Frames(results.cells))
@@ -107,8 +99,7 @@ def sweep(results: Results) -> Figure | None:
 
 
 def widths(results: Results) -> Figure | None:
-    """Draw the quantities of ``sweep`` against d_head, for models with the same n_heads · d_head (the product with
-    the most values of d_head). None if no two such models differ in d_head."""
+    """Draw the same against d_head, for the total width n_heads · d_head that has the most values of d_head."""
     if not any(results.layer_counts()):
         return None
     data = facts(Frames(results.cells)).query("layers > 0")
@@ -131,19 +122,10 @@ def _drawn(name: str, title: str, data: pd.DataFrame, x: tuple[str, str]) -> Fig
         _shares(last, data)
         panels[0].legend(loc="best")
 
-    interval = (
-        "the 95 % interval of the mean over seeds (Student's t; the range where fewer than three seeds have a value)"
-        if data.groupby(["layers", x[0]])["seed"].nunique().max() > 2
-        else "the range over seeds (under three: too few for an interval of the mean)"
-    )
-    none = [
-        f"{rows['onset_millions'].isna().sum()} of {len(rows)} models with {layers_label(n)}"
-        for n, _, _, rows in _depths(data)
-    ]
     caption = (
-        f"Points are seeds, dashes means over seeds, and bars {interval}. A model without a phase change has no point "
-        f"in the first panel: {', '.join(none)}. Right: share of the heads with each label, a point per model, dashes "
-        "means over models; a head may have several labels."
+        "Points are seeds, dashes means over seeds, and bars the 95 % interval of the mean by Student's t (the range "
+        "under three seeds); without a phase change, a model has no point in the first panel. Right: share of the "
+        "heads of each model with each label; a head may have several."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
 

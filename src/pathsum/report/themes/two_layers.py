@@ -1,5 +1,4 @@
-"""The heads of induction, and the edges by which heads compose (docs/framework.md §4). The words are in
-two_layers.md."""
+"""The heads of induction, and the edges by which heads compose (docs/framework.md §4)."""
 
 from __future__ import annotations
 
@@ -20,28 +19,32 @@ from pathsum.records.heads import COPYING
 from pathsum.records.results import FORMED, Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, axes_through_zero, layer_palette, picture
-from pathsum.report.figures.heads import attention_by_distance
+from pathsum.report.figures.base import Figure, axes_through_zero, layer_palette, picture, row
 from pathsum.report.page.document import Block, Kind, Section, Table
-from pathsum.report.theme import DetectorText, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.told import Frames, labels
 
 TITLE = "Two layers"
-MANY = 0.5  # if at least this share of edges differs from chance, a difference says little about a single edge
 LIMITS = {"FORMED": FORMED, "COPYING": COPYING, "SIGNIFICANT": SIGNIFICANT, "RULE": COMPOSITION_RULE}
-FIGURES = ("attention_by_distance", "composition", "induction_corner")
 KINDS = {"Q": "queries", "K": "keys", "V": "values"}
-MECHANISM = ["model", "previous-token head", "attention to the previous token", "induction head", "prefix matching",
-             "K-composition − chance (chance)"]  # fmt: skip
+MECHANISM = {
+    "cell": "model",
+    "early": "previous-token head",
+    "previous_token": "attention to the previous token",
+    "late": "induction head",
+    "prefix_matching": "prefix matching",
+    "key_edge": "K-composition − chance (chance)",
+}
 JUDGED = ("composes", "below", "at_floor", "above", "varying_at_floor")  # properties of an edge's record
 SCORES = {"score": "value", "score without mean write": "varying", "size of the early head": "size", "chance": "chance"}
 MOST_CELLS = 3
 WIDEST = 7.0  # width of the strongest edge, in points
 NODE = 25.0  # diameter of a head, in points
+LONGEST_DISTANCE = 16
+STYLES: dict[bool, dict[str, Any]] = {True: {"lw": 2.4, "alpha": 0.95}, False: {"lw": 0.9, "alpha": 0.35}}
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return what text, tables and figures show. Empty if no model has a second layer."""
     heads = t.heads.assign(name=labels(t.heads))
     if not (heads["layer"] > 0).any():
         return {}
@@ -49,8 +52,6 @@ def facts(t: Frames) -> dict[str, Any]:
     induction = t.induction.merge(heads)[["cell", "name", "prefix_matching"]].rename(columns={"name": "late"})
     pairs = t.cells.index.to_frame(index=False).merge(previous, how="left").merge(induction, how="left")
     edges, corner = _edges(t), _corner(t, heads[heads["layer"] > 0])
-    differ = edges[edges["above"] | edges["below"]]
-    bounds = differ[differ["at_floor"]]["p_floor"]
     inside = (corner[["matching_positivity", "copying_positivity"]] > COPYING).all(axis=1)
     strong = corner["prefix_matching"] >= FORMED
     return LIMITS | {
@@ -58,10 +59,7 @@ def facts(t: Frames) -> dict[str, Any]:
         "pairs": pairs,
         "formed": (pairs["prefix_matching"] >= FORMED) & pairs["previous_token"].notna(),
         "edges": edges,
-        "differ": differ,
-        "many": len(differ) >= MANY * len(edges),
-        "bounds": len(bounds),
-        "bound": _bound(bounds.max(), 5) if len(bounds) else "",
+        "differ": edges[edges["above"] | edges["below"]],
         "corner": corner,
         "strong": inside[strong],
         "weak": inside[~strong],
@@ -93,62 +91,75 @@ def _corner(t: Frames, heads: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _bound(value: float, digits: int) -> str:
-    """Format an upper bound with ``digits`` decimals, rounded up: rounded down, it would claim too much."""
-    return number(math.ceil(round(value * 10**digits, 6)) / 10**digits, digits)
-
-
 def section(results: Results, figures: Figures) -> Section:
-    """Show the previous-token head and the induction head of each model, and every edge that composes."""
-    found = facts(Frames({c.name: c for c in results.with_layers(2)}))
-    if not found:
-        return Section(TITLE, ("This sweep has no two-layer model.",), drawn(figures, *FIGURES))
+    if not (found := facts(Frames({c.name: c for c in results.with_layers(2)}))):
+        return told.absent(TITLE)
     found |= {name: reliability(results, name) for name in ("composition", "composition_k")}
-    blocks: dict[str, Block] = {**figures, "mechanism": mechanism(found), "composing": composing(found)}
+    blocks: dict[str, Block] = {**figures, "mechanism": mechanism(found), "composing": composing(found["edges"])}
     return told.section(TITLE, "two_layers", found, blocks)
 
 
 def mechanism(found: dict[str, Any]) -> Table:
-    """Return the table of the two heads of the mechanism in each model."""
     keys = found["edges"][found["edges"]["kind"] == "K"]
     rows = found["pairs"].merge(keys, how="left", on=["cell", "early", "late"])
-    scores = zip(rows["above_chance"], rows["chance"], strict=True)
-    key_edge = [None if pd.isna(chance) else f"{number(above)} ({number(chance)})" for above, chance in scores]
-    shown = rows[["cell", "early", "previous_token", "late", "prefix_matching"]].assign(key_edge=key_edge)
+    scores = rows[["above_chance", "chance"]].map(lambda score: None if pd.isna(score) else number(score))
+    shown = rows.assign(key_edge=scores["above_chance"] + " (" + scores["chance"] + ")")[[*MECHANISM]]
     caption = (
-        "The heads of the induction mechanism, chosen on other data: the first-layer head that attends most to the "
-        "previous token, and the head with the best prefix matching (chance: section “What each head does”). "
-        "K-composition: score of this pair without the early head's mean write."
+        "The first-layer head that attends most to the previous token, and the head with the best prefix matching, "
+        "chosen on other data. K-composition: score of this pair without the early head's mean write."
     )
-    shown = shown.set_axis(MECHANISM, axis="columns")
     kinds: dict[str, Kind] = {"previous-token head": "text", "induction head": "text"}
-    return told.table(shown, caption, kinds=kinds, source="mechanism")
+    return told.table(shown.rename(columns=MECHANISM), caption, kinds=kinds, source="mechanism")
 
 
-def composing(found: dict[str, Any]) -> Table:
-    """Return the table of every edge that composes."""
-    edges = found["edges"][found["edges"]["composes"]].sort_values("weight", ascending=False, kind="stable")
+def composing(edges: pd.DataFrame) -> Table:
+    edges = edges[edges["composes"]].sort_values("weight", ascending=False, kind="stable")
     q_values = zip(edges["varying_q_value"], edges["varying_at_floor"], strict=True)
-    shown = pd.DataFrame(
-        {
-            "model": edges["cell"],
-            "edge": edges["early"] + " → " + edges["late"],
-            "read by": edges["kind"].map(KINDS),
-            **{name: edges[column] for name, column in SCORES.items()},
-            "q (one-sided)": [f"≤ {_bound(q, 3)}" if bound else number(q, 3) for q, bound in q_values],
-        }
-    )
+    shown = {
+        "model": edges["cell"],
+        "edge": edges["early"] + " → " + edges["late"],
+        "read by": edges["kind"].map(KINDS),
+        **{name: edges[column] for name, column in SCORES.items()},
+        # a bound is rounded up: rounded down, it would claim too much
+        "q (one-sided)": [f"≤ {number(math.ceil(round(1e3 * q, 6)) / 1e3, 3)}" if bound else number(q, 3)
+                          for q, bound in q_values],
+    }  # fmt: skip
     caption = (
         "Every edge that composes, ranked by score without the early head's mean write, times the size of this head. "
         "“≤ x” is a bound: no random rotation reached the score. The CSV has all edges, and two-sided p- and q-values."
     )
     digits = dict.fromkeys(SCORES, 3)
-    return told.table(shown, caption, digits, {"edge": "text", "read by": "text"}, csv="composition.csv")
+    return told.table(pd.DataFrame(shown), caption, digits, {"edge": "text", "read by": "text"}, csv="composition.csv")
+
+
+def attention_by_distance(results: Results) -> Figure | None:
+    """Draw the mean attention of every head by distance, up to LONGEST_DISTANCE tokens. None without heads."""
+    t = Frames(results.cells)
+    if (rows := t.distances[t.distances["distance"] <= LONGEST_DISTANCE]).empty:
+        return None
+    group = rows["n_layers"].map(layers_label) + ": layer L" + rows["layer"].astype(str)
+    data = rows.assign(group=group)[["cell", "group", "layer", "head", "distance", "attention"]]
+    panels = list(data.groupby([rows["n_layers"], rows["layer"]]))
+    bold = set(t.previous.itertuples(index=False, name=None))
+
+    def paint(canvas: Canvas) -> None:
+        for ax, (_, panel) in zip(row(canvas, len(panels), sharey=True), panels, strict=True):
+            title = panel["group"].iloc[0]
+            colour = symbols.layer_colour(int(title.split()[0]))
+            for head, part in panel.groupby(["cell", "layer", "head"], sort=False):
+                ax.plot(part["distance"], part["attention"], color=colour, **STYLES[head in bold])
+            ax.set(xlabel=symbols.DISTANCE, ylabel=symbols.ATTENTION, ylim=(0, 1.02), xlim=(0, LONGEST_DISTANCE))
+            ax.set_title(title)
+
+    caption = (
+        "Mean attention of each head to the key at each distance, on held-out text. Bold: in each model, the "
+        "first-layer head that attends most to the previous token."
+    )
+    return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(panels), 3.8), paint)
 
 
 def composition(results: Results) -> Figure | None:
-    """Draw Q-, K- and V-composition as edges between heads, for the model with the lowest held-out loss of each number
-    of layers and of heads (at most MOST_CELLS). None without composition."""
+    """Draw Q-, K- and V-composition between heads, for the best model of each number of layers and of heads."""
     t = Frames(results.cells)
     if not (found := facts(t)) or (edges := found["edges"]).empty:
         return None
@@ -171,10 +182,9 @@ def composition(results: Results) -> Figure | None:
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
     caption = (
-        "Circles: heads, later layers above (black: previous-token head; gray: induction head). Width of an edge: "
-        "composition score minus chance, without the early head's mean write; pale: does not compose (rule in the "
-        f"text; {reliability(results, 'composition')}). Shown: for each number of layers and heads, the model with the "
-        f"lowest held-out loss (at most {MOST_CELLS})."
+        "Heads, later layers above (black: previous-token head; gray: induction head), of the model with the lowest "
+        "held-out loss for each number of layers and heads. Width of an edge: composition score minus chance, without "
+        f"the early head's mean write; pale: does not compose ({reliability(results, 'composition')})."
     )
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (int(shown["n_layers"].max()) - 1)))
     data = edges.loc[:, :"at_floor"].drop(columns="n_layers")
@@ -211,8 +221,7 @@ def _legend(strongest: float) -> list[Line2D]:
 
 
 def induction_corner(results: Results) -> Figure | None:
-    """Draw the matching positivity and the copying positivity of every head after the first layer (docs/framework.md
-    §5.5). None without such heads."""
+    """Draw matching and copying positivity of every head after the first layer (docs/framework.md §5.5)."""
     if not (found := facts(Frames(results.cells))):
         return None
     columns = ["pair", "matching_positivity", "qk_matching_positivity", "copying_positivity", "prefix_matching"]

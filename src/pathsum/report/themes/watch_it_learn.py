@@ -12,7 +12,6 @@ TITLE = "Watch it learn"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Pack the patterns of the models to watch."""
     if not (models := tuple(map(payload, watched(results)))):
         return told.absent(TITLE)
     return told.section(TITLE, "watch_it_learn", {}, {"watch": Watch(TITLE, models)})

@@ -1,4 +1,4 @@
-"""Token clusters, joint copying, subspaces, deletion and virtual heads. The words are in weights_side.md."""
+"""Token clusters, joint copying, subspaces, deletion and virtual heads."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import head_label, number
+from pathsum.claims.formatting import number
 from pathsum.records.results import FORMED, Results
 from pathsum.records.tokens import JOINER
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, axes_through_zero, picture, row, side_by_side
-from pathsum.report.page.document import Entry, Kind, Section, Table
-from pathsum.report.theme import Figures, Theme
-from pathsum.report.told import Frames, labels, listed
+from pathsum.report.page.document import Entry, Kind, Table
+from pathsum.report.theme import Theme
+from pathsum.report.told import Frames, labels
 
 TITLE = "Inside the heads"
 BEYOND = 3  # standard deviations from which a value counts as beyond chance
 CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown per model
 TOKENS = 6  # shown of each group
-LITTLE = 0.01  # share of the tokens below which a group of heads hardly copies
 FIXED = 0.1  # mean attention at one distance from which a virtual head counts as attending at that distance
 ITSELF = Entry("the same")  # what a head writes for the tokens of a cluster
 ATTENDS = "attends (tokens back: mean attention)"
@@ -31,64 +30,51 @@ KINDS = {"Q": "queries (Q)", "K": "keys (K)", "V": "values (V)"}
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    """Return what text, tables and figure show, over the models with heads. Empty without heads."""
     if t.heads.empty:
         return {}
-    heads = t.heads.merge(t.induction)
+    heads = t.induction.merge(t.heads)
     heads = heads[heads["prefix_matching"] >= FORMED]
     formed, previous = (dict(zip(some["cell"], labels(some), strict=True)) for some in (heads, t.previous))
     off = (t.token_clusters["cohesion"] - t.token_clusters["chance"]) / t.token_clusters["spread"]
     groups = _largest(t.joint_copying, "top1")
-    places = groups[["layer", "heads"]].to_numpy()
-    names = [" and ".join(head_label(layer, int(head)) for head in heads.split()) for layer, heads in places]
-    more = groups["top1"] > groups["best_top1"]
     ranks = t.bandwidth[t.bandwidth["n_layers"] == t.heads["n_layers"].max()]
     overlaps, virtual = (
-        rows.assign(early=labels(rows, "early_"), late=labels(rows, "late_")) for rows in (t.overlaps, t.virtual_heads)
+        rows.assign(**{end: pd.Series(labels(rows, f"{end}_"), dtype=str) for end in ("early", "late")})
+        for rows in (t.overlaps, t.virtual_heads)
     )
-    ends = overlaps[["cell", "early", "late"]].to_numpy()
-    edge = [(early, late) == (previous.get(cell), formed.get(cell)) for cell, early, late in ends]
-    overlaps = overlaps.assign(above=overlaps["share"] - overlaps["chance"], induction=pd.Series(edge, dtype=bool))
+    cells = overlaps["cell"]
+    edge = (overlaps["early"] == cells.map(previous)) & (overlaps["late"] == cells.map(formed))
+    overlaps = overlaps.assign(above=overlaps["share"] - overlaps["chance"], induction=edge)
     tops = _largest(virtual, "cost_nats").drop_duplicates("cell")
+    having = tops[tops["cell"].isin(formed)]
     deleting = t.deleting[t.deleting["spread"] > 0]
     return {
         "BEYOND": BEYOND,
+        "best": t.cells[t.cells.index.isin(t.heads["cell"])].groupby("n_layers")["val_loss_nats"].idxmin(),
+        "directions": t.directions[t.directions["rank"] == 1],
         "clusters": t.token_clusters.assign(beyond=off.where(t.token_clusters["spread"] > 0, 0.0)),
-        "groups": groups.assign(labels=names),
-        "more": more,
-        "little": (groups[more]["top1"] < LITTLE).sum(),
-        "others": listed(groups["chance_top1"].head(1)),
+        "groups": groups,
         "d_model": t.cells["d_model"].loc[ranks["cell"].unique()],
         "ranks": {part: rows["effective_rank"] for part, rows in ranks.groupby("part")},
         "summed": ranks[ranks["part"] == "W_OV"].groupby("cell")["effective_rank"].sum(),
         "overlaps": overlaps,
         "edges": overlaps[overlaps["spread"] > 0],
-        "keys": overlaps[overlaps["induction"] & (overlaps["kind"] == "K")],
+        "keys": overlaps[edge & (overlaps["kind"] == "K")],
         "deleting": deleting,
         "removed": max([0.0, *deleting["removed"]]),
         "virtual": virtual,
         "tops": tops,
-        "ends": pd.Series([head == formed[cell] for cell, head in tops[["cell", "late"]].to_numpy() if cell in formed]),
+        "ends": having["late"] == having["cell"].map(formed),
     }
 
 
-def section(results: Results, figures: Figures) -> Section:
-    """Describe the structure of heads by their weights, and the effect on the loss of removing virtual heads."""
-    t = Frames(results.cells)
-    if not (found := facts(t)):
-        return told.absent(TITLE)
-    tables = {"token_clusters": _token_table(t, found["clusters"]), "virtual_heads": _virtual_table(found["virtual"])}
-    return told.section(TITLE, "weights_side", found, {**figures, **tables})
-
-
-def _token_table(t: Frames, clusters: pd.DataFrame) -> Table:
-    best = t.cells[t.cells.index.isin(t.heads["cell"])].groupby("n_layers")["val_loss_nats"].idxmin()
-    clusters = _largest(clusters, "beyond").groupby("cell").head(CLUSTERS)
-    found = clusters[["cohesion", "chance", "spread"]].to_numpy()
-    cohesion = [f"{number(value)} ({number(chance)} ± {number(spread)})" for value, chance, spread in found]
-    leading = _largest(t.directions[t.directions["rank"] == 1], "share").groupby("cell").head(DIRECTIONS)
+def _token_table(found: dict[str, Any]) -> Table:
+    clusters = _largest(found["clusters"], "beyond").groupby("cell").head(CLUSTERS)
+    texts = clusters[["cohesion", "chance", "spread"]].map(number)
+    cohesion = texts["cohesion"] + " (" + texts["chance"] + " ± " + texts["spread"] + ")"
+    leading = _largest(found["directions"], "share").groupby("cell").head(DIRECTIONS)
     rows = pd.concat([clusters.assign(read=clusters["tokens"], cohesion=cohesion), leading], ignore_index=True)
-    rows = rows[rows["cell"].isin(best)].sort_values("n_layers", kind="stable")
+    rows = rows[rows["cell"].isin(found["best"])].sort_values("n_layers", kind="stable")
     shown = {
         "model": rows["cell"],
         "head": labels(rows),
@@ -98,41 +84,33 @@ def _token_table(t: Frames, clusters: pd.DataFrame) -> Table:
         "share of W_OV": rows["share"],
     }
     caption = (
-        "Tokens on which heads act, for the model of each depth with the lowest held-out loss: the clusters that most "
-        "clearly raise each other's logits (chance: writes randomly rotated, mean ± standard deviation), and the "
-        "singular directions of W_OV with the largest share of ‖W_OV‖², as tokens read → tokens written (of each, at "
-        f"most {TOKENS} tokens)."
+        "Clusters of tokens that most clearly raise each other's logits, and the singular directions with the largest "
+        "share of ‖W_OV‖², as tokens read → written, for the model of each depth with the lowest held-out loss. "
+        "Chance: randomly rotated writes (mean ± standard deviation)."
     )
     kinds: dict[str, Kind] = {"tokens": "token", "→ written": "token"}
     return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="token_clusters.csv")
 
 
-def _virtual_table(virtual: pd.DataFrame) -> Table:
-    most = _largest(virtual, "cost_nats").groupby("cell").head(VIRTUAL).sort_values("cell", kind="stable")
-    shown = [
-        {
-            "model": v["cell"],
-            "early → late": f"{v['early']} → {v['late']}",
-            "rise of the loss (nats)": f"{number(v['cost_nats'], 3)} ± {number(v['cost_error_nats'], 3)}",
-            "V-composition (chance)": f"{number(v['composition'])} ({number(v['composition_chance'])})",
-            "copying positivity": v["positivity"],
-            ATTENDS: _attends(v["peak_distance"], v["peak_attention"]),
-            "prefix matching": v["prefix_matching"],
-        }
-        for v in most.to_dict("records")
-    ]
+def _virtual_table(found: dict[str, Any]) -> Table:
+    most = _largest(found["virtual"], "cost_nats").groupby("cell").head(VIRTUAL).sort_values("cell", kind="stable")
+    costs = most[["cost_nats", "cost_error_nats"]].map(number, digits=3)
+    scores = most[["composition", "composition_chance", "peak_attention"]].map(number)
+    back = most["peak_distance"].astype(str) + " back: " + scores["peak_attention"]
+    shown = {
+        "model": most["cell"],
+        "early → late": most["early"] + " → " + most["late"],
+        "rise of the loss (nats)": costs["cost_nats"] + " ± " + costs["cost_error_nats"],
+        "V-composition (chance)": scores["composition"] + " (" + scores["composition_chance"] + ")",
+        "copying positivity": most["positivity"],
+        ATTENDS: back.where(most["peak_attention"] >= FIXED, "no fixed distance"),
+        "prefix matching": most["prefix_matching"],
+    }
     caption = (
         f"The {VIRTUAL} virtual heads of each model whose removal raises the held-out loss most (± standard error over "
-        "documents), with the eigenvalue positivity of the OV circuit and the mean attention of A^late A^early: at its "
-        f"strongest distance, if it is ≥ {FIXED} there, and to the token after an earlier occurrence (prefix matching "
-        "on repeated random tokens)."
+        "documents). Copying: eigenvalue positivity of the OV circuit; attention: mean of A^late A^early."
     )
-    kinds: dict[str, Kind] = {"early → late": "text", ATTENDS: "text"}
-    return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="virtual_heads.csv")
-
-
-def _attends(distance: int, attention: float) -> str:
-    return f"{distance} back: {number(attention)}" if attention >= FIXED else "no fixed distance"
+    return told.table(pd.DataFrame(shown), caption, texts=["early → late", ATTENDS], csv="virtual_heads.csv")
 
 
 def _largest(rows: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -144,8 +122,7 @@ def _tokens(joined: str) -> str:
 
 
 def subspaces(results: Results) -> Figure | None:
-    """Draw the overlap of each early head's write with the subspace that each late head reads (docs/framework.md
-    §3.15), and deletion by late heads (§3.16). None without pairs of heads."""
+    """Draw the overlap of writes and reads, and deletion by late heads (docs/framework.md §3.15, §3.16)."""
     found = facts(Frames(results.cells))
     if not found or found["overlaps"].empty:
         return None
@@ -159,10 +136,9 @@ def subspaces(results: Results) -> Figure | None:
         _deleting(right, found["deleting"])
 
     caption = (
-        f"Left: overlap of {len(data) // 3} pairs of heads, by what the later head reads; large dots: the "
-        "previous-token head and the induction head of each model; line and band: mean ± 2 standard deviations (median "
-        "over pairs) under random rotations. Right: a head that deleted all writes of earlier layers would lie at "
-        "(−1, 1); band: ± 2 standard deviations of the alignment (median over heads) under random rotations."
+        f"Left: {len(data) // 3} pairs of heads; large dots: the previous-token head and the induction head of each "
+        "model. Right: a head that deleted all writes of earlier layers would lie at (−1, 1). Bands: ± 2 standard "
+        "deviations under random rotations."
     )
     return picture("subspaces", "Overlap of reads and writes, and deletion", caption, data, (10.4, 4.2), paint)
 
@@ -192,6 +168,7 @@ def _deleting(ax: Axes, data: pd.DataFrame) -> None:
     ax.set(xlabel="alignment with earlier writes (−1..1)", ylabel="share of earlier writes removed (1: all)")
 
 
+section = told.from_facts(TITLE, "weights_side", facts, token_clusters=_token_table, virtual_heads=_virtual_table)
 THEME = Theme(
     TITLE,
     section,

@@ -1,4 +1,4 @@
-"""Zero layers: the direct path as a bigram table (docs/framework.md §3.1). The words are in zero_layers.md."""
+"""Zero layers: the direct path as a bigram table (docs/framework.md §3.1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pathsum.records.corpus import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, picture, row, stacked
-from pathsum.report.figures.detail import in_detail
+from pathsum.report.figures.base import Figure, in_detail, picture, row, stacked
 from pathsum.report.figures.symbols import visible
-from pathsum.report.page.document import Section
+from pathsum.report.page.document import Kind, Section
 from pathsum.report.theme import DetectorText, Figures, Theme
 from pathsum.report.told import Frames
 
@@ -28,29 +27,22 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labeled
 
 
 def facts(results: Results) -> dict[str, Any]:
-    """Return the corpus, the losses of zero-layer models, and summaries and bigrams of the models of ``in_detail``."""
     cells, detailed = Frames(results.cells).cells, [c for c in in_detail(results).values() if c.rows(BigramRow)]
     losses = cells.loc[cells["n_layers"] == 0, "val_loss_nats"].astype(float)
     return {
         "corpus": results.corpus,
-        "whole": "{:,}".format,
         "losses": losses,
-        "difference": (losses - results.corpus.bigram_loss_nats).abs().max(),
         "shown": cells.loc[[cell.name for cell in detailed]],
         "pairs": _frequent(detailed, POINTS),
     }
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the corpus, and compare its bigrams with W_U W_E, and its bigram loss with that of zero-layer models."""
     rows = _frequent(results.with_layers(0)[:1], BIGRAMS)
     shown = rows.drop(columns="cell").assign(token=rows["token"].map(visible), next=rows["next"].map(visible))
-    caption = (
-        "The most frequent bigrams of the training text: count, and log-probability of the next token in the corpus "
-        f"(from smoothed counts) and by the direct path of {rows['cell'].max()}."
-    )
-    table = told.table(shown.rename(columns=COLUMNS), caption, kinds={"token": "token", "next": "token"},
-                       csv="bigrams.csv")  # fmt: skip
+    caption = f"The most frequent bigrams of the training text, in the corpus (smoothed) and in {rows['cell'].max()}."
+    kinds: dict[str, Kind] = {"token": "token", "next": "token"}
+    table = told.table(shown.rename(columns=COLUMNS), caption, kinds=kinds, csv="bigrams.csv")
     return told.section(TITLE, "zero_layers", facts(results), {**figures, "most_frequent": table})
 
 
@@ -59,8 +51,7 @@ def _frequent(cells: Sequence[Cell], n: int) -> pd.DataFrame:
 
 
 def bigrams(results: Results) -> Figure | None:
-    """Draw log P(next | token) by the direct path against that of the corpus for the POINTS most frequent bigrams, for
-    the models of ``in_detail``, and the losses of zero-layer models. None without bigrams."""
+    """Draw log P(next | token) by the direct path against the corpus, and the losses of zero-layer models."""
     found = facts(results)
     shown, pairs = found["shown"], found["pairs"]
     if shown.empty:
@@ -75,10 +66,7 @@ def bigrams(results: Results) -> Figure | None:
         if panels > len(shown):
             _bars(axes[-1], found)
 
-    caption = (
-        "Each dot is a frequent bigram; on the diagonal, its probability by the direct path W_U W_E equals that in the "
-        f"corpus.{' Right: held-out loss.' if panels > len(shown) else ''}"
-    )
+    caption = "On the diagonal, a frequent bigram is as probable by the direct path W_U W_E as in the corpus."
     title = "The direct path and the corpus's bigrams"
     return picture("bigrams", title, caption, pairs, (4.4 * panels, 4.2), paint)
 

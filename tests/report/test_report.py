@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -28,11 +29,13 @@ from pathsum.report.build import tables, write_report
 from pathsum.report.chapters import ONE_LAYER, TWO_LAYERS, ZERO_LAYERS
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.document import PAPERS, slug
-from pathsum.report.page.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
+from pathsum.report.page.render import SCRIPTS, TEMPLATES, WIDGETS
 from pathsum.report.story import FIRST, contents, draw_all
 from pathsum.report.themes import norm_scales
 from tests.report import synthetic
 from tests.report.conftest import exported_models, made_up_results
+
+ALL_SCRIPTS = [*SCRIPTS, *chain(*WIDGETS.values())]
 
 
 def build(results: Results, folder: Path) -> tuple[str, str]:
@@ -81,13 +84,13 @@ def test_the_policy_names_each_inline_script_and_no_other(full: Path) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script>(.*?)</script>", source, re.S)
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
-    assert len(scripts) == len((*SCRIPTS, *EXPLORER, *LAB, *HEADS, *WATCH))
+    assert len(scripts) == len(ALL_SCRIPTS)
     assert "unsafe" not in Page(source).policy
     assert re.search(r"script-src ([^;]*);", Page(source).policy)[1] == " ".join(f"'sha256-{d}'" for d in digests)  # type: ignore[index]
 
 
 def test_scripts_add_no_markup() -> None:
-    for name in (*SCRIPTS, *EXPLORER, *LAB, *HEADS, *WATCH):
+    for name in ALL_SCRIPTS:
         source = (TEMPLATES / name).read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|</script", source), name
 
@@ -133,7 +136,7 @@ def test_figures_keep_their_place_and_are_drawn_only_where_they_are_seen(full: P
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
     blocks = 3 + 1 + 3 + 2 + 3  # of data: explored models, the lab's tokenizer and models, maps, watched ones
-    assert page.count("script") == blocks + len((*SCRIPTS, *EXPLORER, *LAB, *HEADS, *WATCH))
+    assert page.count("script") == blocks + len(ALL_SCRIPTS)
     assert page.count("img") == len(page.loads)
     for token in synthetic.HOSTILE:
         assert visible(token) in page.text

@@ -26,7 +26,7 @@ class Told(HTMLParser):
     """The content of the page, paragraph by paragraph and field by field, without links and elements that only the page
     has."""
 
-    SAID, ELSEWHERE = ("p", "figcaption", "td", "th", "h1", "h2", "h3"), ("files", "from", "explorer")
+    SAID, ELSEWHERE = ("p", "figcaption", "td", "th", "h1", "h2", "h3"), ("files", "from", "widget")
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code
     figures = {name: Figure(name, "", "", b"", b"", pd.DataFrame(), False) for name in drawn}
     told = story(results, judge_all(results), figures)
     blocks = [*told.headline, *(b for s in told.sections for b in s.blocks)]
-    bare = [b.name for b in blocks if not told.records(b.name)]
+    bare = [b.name for b in blocks if not told.sources.get(b.name)]
     assert bare == ["", "", ""]  # the terms, provenance, and the table of records itself
 
 

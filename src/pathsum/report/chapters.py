@@ -148,7 +148,7 @@ def failures_chapter(results: Results, claims: Sequence[ClaimResult], cards: Seq
         for claim, card in missed
     ]
     shown = told.table(pd.DataFrame(rows), "", texts=list(rows[0]), source="claims", fold=False)
-    return Section.of(FAILURES, (), (shown,), (one_layer.TITLE, sufficiency.TITLE))
+    return Section(FAILURES, (), (shown,), (one_layer.TITLE, sufficiency.TITLE))
 
 
 def learning_chapter(results: Results, figures: Figures, claims: Claims) -> Section:

@@ -28,7 +28,7 @@ from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import headline
 from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
 from pathsum.report.figures.symbols import visible
-from pathsum.report.page.document import Claims, Document, Lab, Section
+from pathsum.report.page.document import Claims, Document, Section, Widget
 from pathsum.report.page.roles import roles
 from pathsum.report.theme import Figures, drawn, sources, themes
 from pathsum.report.themes import heads_and_edges
@@ -122,7 +122,7 @@ def _lab(exported: Mapping[str, Any], results: Results) -> Section:
     about = {"tokenizer": {**exported["tokenizer"], "words": words}, "passages": exported["passages"]}
     models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
     some = len(models) < len(results.layer_counts())
-    return told.section(LAB, "chapters/lab", {"some": some}, {"lab": Lab(LAB, about, models)})
+    return told.section(LAB, "chapters/lab", {"some": some}, {"lab": Widget("lab", LAB, models, about)})
 
 
 def section_of(name: str, results: Results, figures: Figures) -> Section:

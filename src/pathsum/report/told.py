@@ -137,7 +137,7 @@ def section(title: str, name: str, facts: Mapping[str, Any], blocks: Mapping[str
             shown += [blocks[block[1]]] if block[1] in blocks else []
         else:
             texts.append(text)
-    return Section.of(title, texts, shown, more)
+    return Section(title, tuple(texts), tuple(b for b in shown if not isinstance(b, Table) or b.rows), more)
 
 
 def absent(title: str) -> Section:

@@ -8,6 +8,8 @@ import select
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,14 +20,8 @@ def _runs(found: str) -> bool:
     return subprocess.run([found, "--version"], capture_output=True, timeout=60, check=False).returncode == 0
 
 
-CHROMIUM = next(
-    (
-        found
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name)) and _runs(found)
-    ),
-    "",
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for name in NAMES if (found := shutil.which(name)) and _runs(found)), "")
 PIPES = """
 import fcntl, os, sys
 for fd, wanted in [(fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10), wanted) for fd, wanted in zip(sys.argv[1:3], (3, 4))]:
@@ -38,6 +34,18 @@ WITH_HANDLERS = (
     "/^(javascript|data|vbscript):/i.test(e.getAttribute('href') ?? '')).length"
 )
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe")
+
+
+@contextmanager
+def reading(report: Path, profile: Path, width: int = 1200) -> Iterator[Browser]:
+    """Open the report in the folder ``report``. In the end, no error and no request may have occurred."""
+    with Browser(profile, width) as page:
+        page.open(report / "index.html")
+        page.until("document.querySelector('#x-circuit h4') && document.querySelector('#w-said').textContent")
+        yield page
+        assert page.complaints == []
+        asked = {request.split("#")[0] for request in page.requests if not request.startswith("data:")}
+        assert asked == {(report / "index.html").as_uri()}
 
 
 class Browser:
@@ -86,10 +94,25 @@ class Browser:
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    def open_report(self, folder: Path) -> None:
-        """Open the report in ``folder`` and wait until its circuit explorer is there."""
-        self.open(folder / "index.html")
-        self.until("document.querySelector('#x-circuit h4')")
+    def text(self, selector: str) -> str:
+        """Return the text of the first element that ``selector`` matches."""
+        return str(self.ask(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the first text in each element that ``selector`` matches."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        return list(self.ask(f"{found}.map((e) => e.firstChild?.textContent)"))
+
+    def click(self, selector: str) -> None:
+        """Click the first element that ``selector`` matches."""
+        self.ask(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def choose(self, selector: str, value: str) -> None:
+        """Give a field or a list a value, as a reader does."""
+        self.ask(
+            f"(() => {{ const c = document.querySelector({json.dumps(selector)}); c.value = {json.dumps(value)}; "
+            "for (const kind of ['input', 'change']) c.dispatchEvent(new Event(kind, {bubbles: true})); })()"
+        )
 
     def until(self, expression: str) -> None:
         """Wait until a JavaScript expression is true, for at most 20 seconds."""
@@ -107,15 +130,8 @@ class Browser:
     def press(self, key: str) -> None:
         """Press a key. The focused element receives it."""
         text = {"text": "\r"} if key == "Enter" else {}
-        codes = {
-            "Tab": 9,
-            "Enter": 13,
-            "End": 35,
-            "Home": 36,
-            "ArrowLeft": 37,
-            "ArrowUp": 38,
-            "ArrowRight": 39,
-            "ArrowDown": 40,
+        codes = {"Tab": 9, "Enter": 13} | {
+            name: 35 + i for i, name in enumerate(["End", "Home", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown"])
         }
         about = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
         self.send("Input.dispatchKeyEvent", type="keyDown", **about, **text)

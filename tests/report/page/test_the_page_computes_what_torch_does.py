@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from pathsum.core.weights import Weights
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.report.page.lab import mean_values, packed_model, packed_tokenizer
-from pathsum.report.page.render import LAB, TEMPLATES
+from pathsum.report.page.render import TEMPLATES, WIDGETS, packed
 from tests.report.page import small
 from tests.report.page.browser import CHROMIUM, Browser
 
@@ -42,8 +41,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A page of the lab's scripts without its controls, with every model and the tokenizer."""
     folder = tmp_path_factory.mktemp("lab")
     data = {name: packed_model(name, model, TOKENS) for name, model in MODELS.items()}
-    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("pieces.js", *LAB) if name != "lab/lab.js"]
-    scripts.append(f"const data = {json.dumps(data)}, models = {{}};")
+    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("pieces.js", *WIDGETS["lab"][:-1])]
+    scripts.append(f"const data = {json.dumps(data, default=packed)}, models = {{}};")
     scripts.append(f"const tokenizer = new Tokenizer({json.dumps(packed_tokenizer(small.tokenizer()))});")
     text = "".join(f"<script>{s}</script>" for s in scripts)
     (folder / "index.html").write_text(f'<!doctype html><meta charset="utf-8">{text}', encoding="utf-8")
@@ -51,18 +50,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         browser.open(folder / "index.html")
         browser.ask(
             "(async () => { for (const [name, about] of Object.entries(data)) "
-            "models[name] = new Model(about, await readHalves(about.numbers)); })()"
+            "models[name] = new Model(about, await unpack(about.numbers, Float16Array)); })()"
         )
         yield browser
         assert browser.complaints == []
 
 
-def logits(
-    page: Browser, name: str, tokens: Tensor, modes: dict[str, str] | None = None, cuts: tuple[str, ...] = ()
-) -> Tensor:
+def logits(page: Browser, name: str, tokens: Tensor, off: Sequence[str] = ()) -> Tensor:
     """The page's logits of a model on some windows."""
     asked = f"{json.dumps(tokens.tolist())}.map((t) => Array.from(new Run(models[{json.dumps(name)}], t, "
-    found = page.ask(f"{asked}{json.dumps(modes or {})}, {json.dumps(cuts)}).logits))")
+    found = page.ask(f"{asked}{json.dumps(off)}).logits))")
     return torch.tensor(found, dtype=torch.float64).view(*tokens.shape, -1)
 
 
@@ -93,38 +90,28 @@ def test_losses_are_those_of_torch(page: Browser) -> None:
     assert torch.tensor(found).sub(Run(exact("two layers"), TOKENS[:1]).losses()[0]).abs().max() < 1e-4
 
 
-@dataclass(frozen=True)
-class Change:
-    """Interventions in the page's words, and the same by ``Run``."""
-
-    modes: dict[str, str]
-    cuts: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return " ".join([*(f"{head} {mode}" for head, mode in self.modes.items()), *self.cuts])
-
-    def by_torch(self, name: str) -> Run:
-        run = Run(exact(name), TOKENS[:3])
-        pos = TOKENS.shape[1]
-        previous = torch.diag(torch.ones(pos - 1, dtype=torch.float64), -1)
-        previous[0, 0] = 1
-        for head, mode in self.modes.items():
-            at = place(head)
-            match mode:
-                case "zero":
-                    run = run.zero(at)
-                case "mean":
-                    mean = mean_values(MODELS[name], TOKENS)[at[0]][at[1]].half().double()
-                    write = mean @ run.model.attention(at[0]).W_O[at[1]].mT
-                    run = run.patch_heads({at: write.expand_as(run.output(at))})
-                case "previous":
-                    run = run.force_pattern(at, previous)
-        for late in {cut.split("-")[1] for cut in self.cuts}:
-            edges = [cut.split("-") for cut in self.cuts if cut.split("-")[1] == late]
-            run = run.patch_edges(
-                place(late), {(side, place(early)): torch.zeros_like(run.output((0, 0))) for early, _, side in edges}
-            )
-        return run
+def by_torch(name: str, off: Sequence[str]) -> Run:
+    """The interventions, which the page names, by ``Run``."""
+    run = Run(exact(name), TOKENS[:3])
+    previous = torch.diag(torch.ones(TOKENS.shape[1] - 1, dtype=torch.float64), -1)
+    previous[0, 0] = 1
+    for change in off:
+        head, _, mode = change.partition(".")
+        match mode:
+            case "zero":
+                run = run.zero(place(head))
+            case "mean":
+                layer, number = at = place(head)
+                mean = mean_values(MODELS[name], TOKENS)[layer][number].half().double()
+                write = mean @ run.model.attention(layer).W_O[number].mT
+                run = run.patch_heads({at: write.expand_as(run.output(at))})
+            case "previous":
+                run = run.force_pattern(place(head), previous)
+    edges = [change.split("-") for change in off if "-" in change]
+    for late in {late for _, late, _ in edges}:
+        cut = {(side, place(early)) for early, other, side in edges if other == late}
+        run = run.patch_edges(place(late), {edge: torch.zeros_like(run.output((0, 0))) for edge in cut})
+    return run
 
 
 def place(head: str) -> Place:
@@ -133,24 +120,22 @@ def place(head: str) -> Place:
 
 
 CHANGES = [
-    Change({"L0H1": "zero"}),
-    Change({"L1H2": "zero", "L0H0": "zero"}),
-    Change({"L0H2": "mean"}),
-    Change({"L1H0": "mean", "L0H1": "mean"}),
-    Change({"L0H1": "previous"}),
-    Change({"L1H1": "previous"}),
-    *(Change({}, (f"L0H1-L1H0-{side}",)) for side in "QKV"),
-    Change({}, ("L0H1-L1H0-K", "L0H2-L1H0-K", "L0H1-L1H0-Q", "L0H0-L1H0-V", "L0H0-L1H2-V")),
+    ["L0H1.zero"],
+    ["L1H2.zero", "L0H0.zero"],
+    ["L0H2.mean"],
+    ["L1H0.mean", "L0H1.mean"],
+    ["L0H1.previous"],
+    ["L1H1.previous"],
+    *([f"L0H1-L1H0-{side}"] for side in "QKV"),
+    ["L0H1-L1H0-K", "L0H2-L1H0-K", "L0H1-L1H0-Q", "L0H0-L1H0-V", "L0H0-L1H2-V"],
 ]
 
 
-@pytest.mark.parametrize(
-    "change", CHANGES, ids=lambda c: " ".join([*(f"{h}:{m}" for h, m in c.modes.items()), *c.cuts])
-)
-def test_interventions_are_those_of_a_run(page: Browser, change: Change) -> None:
-    wanted = change.by_torch("two layers").logits()
+@pytest.mark.parametrize("off", CHANGES, ids=" ".join)
+def test_interventions_are_those_of_a_run(page: Browser, off: list[str]) -> None:
+    wanted = by_torch("two layers", off).logits()
     intact = Run(exact("two layers"), TOKENS[:3]).logits()
-    assert close(logits(page, "two layers", TOKENS[:3], change.modes, change.cuts), wanted)
+    assert close(logits(page, "two layers", TOKENS[:3], off), wanted)
     assert not close(intact, wanted)
 
 
@@ -163,31 +148,21 @@ def test_a_logit_is_split_into_the_paths_of_the_path_expansion(page: Browser, na
         path_name(p): path_logits(centred, p, TOKENS[:1], trace.patterns, trace.scales)[0, position, token].item()
         for p in all_paths(weights)
     }
-    found = parts(page, name, f"logitPaths(run, {position}, {token})", {}, ())
+    run = f"new Run(models[{json.dumps(name)}], {TOKENS[0].tolist()})"
+    parts = page.ask(f"logitPaths({run}, {position}, {token})")
+    found = {"→".join(part["path"]) or "direct": part["value"] for part in parts}
     assert found.keys() == wanted.keys()
     size = trace.logits.abs().max().item()
     assert all(abs(found[p] - wanted[p]) < TOLERANCE * size for p in wanted)
 
 
-def parts(page: Browser, name: str, asked: str, modes: dict[str, str], cuts: tuple[str, ...]) -> dict[str, float]:
-    run = f"new Run(models[{json.dumps(name)}], {TOKENS[0].tolist()}, {json.dumps(modes)}, {json.dumps(cuts)})"
-    found = page.ask(f"(() => {{ const run = {run}; return {asked}; }})()")
-    return {"→".join(p["path"]) or "direct": p["value"] for p in found}
-
-
-BOTH = (
-    *CHANGES,
-    Change(
-        {"L0H1": "mean", "L0H2": "previous", "L1H2": "zero"},
-        ("L0H0-L1H0-V", "L0H1-L1H1-V", "L0H0-L1H0-Q", "L0H1-L1H0-K"),
-    ),
-)
+ALL = ["L0H1.mean", "L0H2.previous", "L1H2.zero", "L0H0-L1H0-V", "L0H1-L1H1-V", "L0H0-L1H0-Q", "L0H1-L1H0-K"]
 
 
 @pytest.mark.parametrize("name", ["two layers", "three layers"])
 def test_paths_and_pairs_of_paths_add_up_under_interventions(page: Browser, name: str) -> None:
     """To the logit over the mean of all logits, and to the score of a query and a key."""
-    script = """(() => { const run = new Run(models[%s], %s, %s, %s), i = 19, t = 7, {d_vocab} = run.model;
+    script = """(() => { const run = new Run(models[%s], %s, %s), i = 19, t = 7, {d_vocab} = run.model;
         const row = run.logits.subarray(i * d_vocab, (i + 1) * d_vocab);
         const {q, k, bias} = run.heads.L1H0, n = run.model.d_head;
         const split = scorePaths(run, "L1H0", 19, 4);
@@ -195,13 +170,11 @@ def test_paths_and_pairs_of_paths_add_up_under_interventions(page: Browser, name
             sumOf(split.values.flat()) + split.position
             - (dot(q.subarray(19 * n, 20 * n), k.subarray(4 * n, 5 * n)) / Math.sqrt(n) + bias[15]),
             Math.max(...row.map(Math.abs))]; })()"""
-    for change in BOTH:
-        if name != "two layers" and any("H2" in head for head in (*change.modes, *change.cuts)):
-            continue  # it has two heads a layer
-        asked = (json.dumps(name), TOKENS[0].tolist(), json.dumps(change.modes), json.dumps(change.cuts))
-        logit, score, size = page.ask(script % asked)
-        assert abs(logit) < TOLERANCE * size, change
-        assert abs(score) < TOLERANCE * size, change
+    for off in [*CHANGES, ALL]:
+        if name == "two layers" or not any("H2" in change for change in off):  # the other has two heads a layer
+            logit, score, size = page.ask(script % tuple(map(json.dumps, (name, TOKENS[0].tolist(), off))))
+            assert abs(logit) < TOLERANCE * size, off
+            assert abs(score) < TOLERANCE * size, off
 
 
 @pytest.mark.parametrize("name", ["one layer", "two layers", "three layers"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
-from pathsum.claims.formatting import head_label, interval, number
 from pathsum.report.figures.base import Figure
 
 LONG = 12  # a table with more rows is folded on the page
@@ -43,54 +41,6 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a table: its heading, and how to find the value of a row.
-
-    A row is a record, or a tuple such as (model, record). ``value`` is the name of an attribute of the record (of a
-    tuple's last item), or three names for a value and the ends of its interval, or a function of the items of the row.
-    The function may return an ``Entry``. ``digits`` does not apply to integers, nor to intervals, which have two
-    decimals.
-    """
-
-    name: str
-    value: str | tuple[str, str, str] | Callable[..., Any]
-    digits: int = 2
-    kind: Kind = "number"
-
-    def entry(self, row: Any) -> Entry:
-        """Return the formatted value of ``row`` in this column; None is printed as –."""
-        parts = row if isinstance(row, tuple) else (row,)
-        if callable(self.value):
-            found = self.value(*parts)
-        else:
-            found = attrgetter(*([self.value] if isinstance(self.value, str) else self.value))(parts[-1])
-        return found if isinstance(found, Entry) else Entry(self._text(found), self.kind)
-
-    def _text(self, found: Any) -> str:
-        if isinstance(found, str):
-            return found
-        if isinstance(found, tuple):
-            return interval(*found)
-        return f"{found:,}" if isinstance(found, int) else number(found, self.digits)
-
-
-def plain(value: float | None) -> str:
-    """Format ``value`` with two decimals even if it rounds to zero: 0.004 is printed as 0.00. None becomes –."""
-    return number(None if value is None else round(value, 2) + 0.0)
-
-
-@dataclass(frozen=True)
-class Text(Column):
-    """A column of text, such as names."""
-
-    kind: Kind = "text"
-
-
-MODEL = Text("model", lambda cell, *_: cell.name)
-HEAD = Text("head", lambda *row: head_label(row[-1].layer, row[-1].head))
-
-
-@dataclass(frozen=True)
 class Table:
     """A table of the report: its caption, headings and rows, and its CSV file."""
 
@@ -102,12 +52,6 @@ class Table:
     levels: int = 0  # number of rows at the top, such as chance levels, that stay there when the table is sorted
     fold: bool = True  # whether the page folds the table if it is long; otherwise rows become cards on a phone
     title: str = ""  # of the fold; a table with a title is folded, however short
-
-    @classmethod
-    def of(cls, rows: Iterable[Any], *columns: Column, caption: str, **options: Any) -> Table:
-        """Return a table with one row for each of ``rows``. ``options`` are further fields of the table."""
-        entries = tuple(tuple(column.entry(row) for column in columns) for row in rows)
-        return cls(caption, tuple(column.name for column in columns), entries, **options)
 
     @property
     def name(self) -> str:
@@ -124,30 +68,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class ExplorerCell:
-    """One model of the circuit explorer."""
+class Widget:
+    """A part of the page that a script fills, such as the lab. The Markdown report only names it."""
 
-    name: str
-    data: Mapping[str, Any]  # for explorer.js
-
-
-@dataclass(frozen=True)
-class Explorer:
-    """The circuit explorer. It is part of the HTML page only, not of the Markdown."""
-
-    first: str  # name of the model that is shown first
-    cells: tuple[ExplorerCell, ...]
-    name = "explorers"
-
-
-@dataclass(frozen=True)
-class Lab:
-    """Trained models that run on the page. Markdown leaves them out."""
-
+    name: str  # of its folder under templates/
     title: str
-    about: Mapping[str, Any]  # tokenizer and passages
-    models: tuple[Mapping[str, Any], ...]  # sizes, weights and roles of heads
-    name = "lab"
+    models: tuple[Mapping[str, Any], ...]  # for its script: names, and data for JSON; arrays are packed
+    about: Mapping[str, Any] = field(default_factory=dict)  # what the models share
 
 
 @dataclass(frozen=True)
@@ -190,26 +117,7 @@ class Claims:
     name = "claims"
 
 
-@dataclass(frozen=True)
-class Watch:
-    """Attention patterns over training. Markdown leaves them out."""
-
-    title: str
-    models: tuple[Mapping[str, Any], ...]  # for watch.js; the first is shown first
-    name = "watch_it_learn"
-
-
-@dataclass(frozen=True)
-class HeadsAndEdges:
-    """The map of heads and of the edges between them. Markdown leaves it out."""
-
-    title: str
-    models: tuple[Mapping[str, Any], ...]  # for heads.js; the first is shown first
-    rule: str  # when an edge composes, in words that follow "if"
-    name = "heads_and_edges"
-
-
-Block: TypeAlias = Figure | Table | Explorer | Lab | Watch | HeadsAndEdges | Claims
+Block: TypeAlias = Figure | Table | Widget | Claims
 
 
 @dataclass(frozen=True)
@@ -220,12 +128,6 @@ class Section:
     paragraphs: tuple[str, ...]
     blocks: tuple[Block, ...] = ()
     more: tuple[str, ...] = ()  # titles of the sections of the appendix that hold the details
-
-    @classmethod
-    def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Block], more: Iterable[str] = ()) -> Section:
-        """Return a section without empty paragraphs and without tables that have no rows."""
-        shown = (block for block in blocks if not isinstance(block, Table) or block.rows)
-        return cls(title, tuple(p for p in paragraphs if p), tuple(shown), tuple(more))
 
 
 @dataclass(frozen=True)
@@ -244,10 +146,6 @@ class Document:
     chapters: tuple[Section, ...]
     appendix: tuple[Section, ...]  # folded on the page
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # records that each figure and table shows
-
-    def records(self, name: str) -> tuple[str, ...]:
-        """Return the names of the records that a figure or table shows; empty if it shows none."""
-        return self.sources.get(name, ())
 
     @property
     def sections(self) -> tuple[Section, ...]:

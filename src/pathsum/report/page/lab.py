@@ -5,14 +5,13 @@ Weights are rounded to float16. ``templates/lab/model.js`` reads them.
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from tokenizers import Tokenizer
@@ -35,7 +34,7 @@ def runs_on_page(config: ModelConfig) -> bool:
 def export(
     models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
 ) -> dict[str, Any]:
-    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` with their names."""
+    """Return the data of the lab, the tokenizer, passages of text, and ``models`` with their names."""
     inputs = windows[:, :-1]
     return {
         "tokenizer": packed_tokenizer(tokenizer),
@@ -53,8 +52,7 @@ def half_precision(model: Transformer) -> Transformer:
 
 
 def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]) -> dict[str, Any]:
-    """Return the name and sizes of ``model``, and its weights, position biases and mean values (``mean_values``) in
-    ``packed`` form."""
+    """Return the name and sizes of ``model``, and its weights, position biases and ``mean_values`` in float16."""
     arrays = [model.W_E.mT, model.W_U]
     for layer, mean in enumerate(mean_values(model, inputs[:, : model.config.n_ctx])):
         heads = model.attention(layer)
@@ -62,7 +60,7 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
         for h in range(model.config.n_heads):
             arrays += [heads.W_Q[h], heads.W_K[h], heads.W_V[h], heads.W_O[h], bias[h], mean[h]]
     sizes = {key: getattr(model.config, key) for key in ("n_layers", "n_heads", "d_head", "d_model", "n_ctx", "norm")}
-    return {"name": name, "d_vocab": len(model.W_U), **sizes, "numbers": packed(arrays)}
+    return {"name": name, "d_vocab": len(model.W_U), **sizes, "numbers": halves(arrays)}
 
 
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
@@ -86,15 +84,13 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     return {
         "words": vocabulary(tokenizer),
         "bytes": [letters[bytes([b])] for b in range(256)],
-        "merges": [i for a, b in pairs for i in (ids[a], ids[b], ids[a + b])],
+        "merges": [[ids[a], ids[b], ids[a + b]] for a, b in pairs],
     }
 
 
-def packed(arrays: Iterable[Tensor]) -> str:
-    """Return the numbers of ``arrays`` as one string: float16, all high bytes before all low bytes, compressed with
-    zlib and encoded in base64."""
+def halves(arrays: Iterable[Tensor]) -> npt.NDArray[np.float16]:
+    """Return the numbers of ``arrays``, one array after another, in float16."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
     if not np.isfinite(numbers).all():
         raise ValueError("the lab's models have weights in float16: expected finite numbers up to 65504, got others")
-    planes = numbers.view(np.uint8).reshape(-1, 2).T[::-1]
-    return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
+    return numbers

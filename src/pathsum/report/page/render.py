@@ -10,10 +10,13 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -27,23 +30,20 @@ from pathsum.report.page.document import (
     Claims,
     Document,
     Entry,
-    Explorer,
-    HeadsAndEdges,
-    Lab,
-    Watch,
+    Widget,
     anchor,
     slug,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-STYLES = ("style.css", "explorer.css", "lab/lab.css", "heads/heads.css", "watch/watch.css")
-SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
-EXPLORER = ("explorer.js",)  # only if it has an explorer
-WATCH = ("watch/watch.js",)  # only if it shows patterns over training
-HEADS = ("heads/heads.js",)  # only if it shows the map of heads
-LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/tour.js", "lab/lab.js")  # only if it has a lab
-
-_COORDINATE = re.compile(r"\d+\.\d{3,}")
+SCRIPTS = ("pieces.js", "tables.js")
+WIDGETS = {  # their scripts
+    "lab": ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/tour.js", "lab/lab.js"),
+    "heads_and_edges": ("heads_and_edges/heads.js",),
+    "watch_it_learn": ("watch_it_learn/watch.js",),
+    "explorers": ("explorers/explorer.js",),
+}
+STYLES = ("style.css", "widgets.css", "lab/lab.css", "heads_and_edges/heads.css", "watch_it_learn/watch.css")
 
 
 def markdown(document: Document) -> str:
@@ -55,10 +55,8 @@ def markdown(document: Document) -> str:
 
 def html(document: Document) -> str:
     """Render ``document`` as one HTML file that contains its style, scripts and figures."""
-    kinds = {type(block) for section in document.sections for block in section.blocks}
-    optional = {Lab: LAB, HeadsAndEdges: HEADS, Watch: WATCH, Explorer: EXPLORER}
-    names = (*SCRIPTS, *(name for kind, files in optional.items() if kind in kinds for name in files))
-    scripts = [Markup(_read(name)) for name in names]
+    shown = {block.name for section in document.sections for block in section.blocks if isinstance(block, Widget)}
+    names = [*SCRIPTS, *(name for widget, files in WIDGETS.items() if widget in shown for name in files)]
     environment = _environment(autoescape=True)
     environment.finalize = lambda value: spelled(value) if type(value) is str else value  # text marked as safe stays
     environment.filters |= {
@@ -69,8 +67,10 @@ def html(document: Document) -> str:
         "digest": _digest,
         "unbroken": _unbroken,
     }
-    style = Markup("".join(map(_read, STYLES)))
-    return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
+    style = Markup("").join(map(_read, STYLES))
+    return environment.get_template("index.html.j2").render(
+        document=document, style=style, scripts=[*map(_read, names)]
+    )
 
 
 def _environment(*, autoescape: bool) -> Environment:
@@ -92,17 +92,14 @@ def _environment(*, autoescape: bool) -> Environment:
     }
     environment.tests |= {
         "figure": lambda block: isinstance(block, Figure),
-        "explorer": lambda block: isinstance(block, Explorer),
-        "lab": lambda block: isinstance(block, Lab),
-        "watch": lambda block: isinstance(block, Watch),
-        "heads": lambda block: isinstance(block, HeadsAndEdges),
+        "widget": lambda block: isinstance(block, Widget),
         "claims": lambda block: isinstance(block, Claims),
     }
     return environment
 
 
-def _read(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+def _read(name: str) -> Markup:
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
 
 
 def _digest(inline: str) -> Markup:
@@ -117,17 +114,23 @@ def _unbroken(number: str) -> str:
 
 def _data_block(data: Mapping[str, Any]) -> Markup:
     """Return ``data`` as ASCII JSON without <, > and &, so that no token in it can end its script block."""
-    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False, default=packed)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
+def packed(numbers: npt.NDArray[Any]) -> str:
+    """Return an array for ``unpack`` in pieces.js: all first bytes, all second bytes, …, deflated, in base64."""
+    planes = numbers.reshape(-1, 1).view(np.uint8).T
+    return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
+
+
 def _data_uri(figure: Figure) -> Markup:
-    """Return a figure as a data URI of text, with coordinates rounded to a hundredth of a point."""
+    """Return a figure as a data URI of text, with coordinates cut to hundredths of a point."""
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
     text = re.sub(r"\s+", " ", text)
     for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
         text = text.replace(long, short)
-    text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: _COORDINATE.sub(_hundredths, shape[0]), text)
+    text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: re.sub(r"(\.\d\d)\d+", r"\1", shape[0]), text)
     text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
     return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
 
@@ -137,10 +140,6 @@ def _size(figure: Figure) -> Markup:
     found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg.decode())
     assert found
     return Markup('width="{:.0f}" height="{:.0f}"').format(*map(float, found.groups()))
-
-
-def _hundredths(coordinate: re.Match[str]) -> str:
-    return f"{float(coordinate[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def markdown_text(text: str) -> str:

@@ -1,16 +1,12 @@
-"""Data of “Watch it learn” for one model: its learning curves, and the attention patterns of all checkpoints.
-
-``templates/watch/watch.js`` reads them.
-"""
+"""Data of “Watch it learn” for one model, for watch.js: learning curves, and the patterns of all checkpoints."""
 
 from __future__ import annotations
 
-import base64
-import zlib
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pathsum.claims.formatting import head_label, layers_label
 from pathsum.records.explorers import PassageRow, PatternRow
@@ -41,10 +37,10 @@ def payload(cell: Cell) -> dict[str, Any]:
     """Return the data of ``cell`` for watch.js: loss and head scores by checkpoint, passages, and packed patterns."""
     places = sorted({(p.layer, p.head) for p in cell.rows(PatternRow)})
     names, about = [head_label(*place) for place in places], roles(cell)["roles"]
+    smeared = f": {layers_label(cell.summary.n_layers)}, smeared keys" if cell.summary.smeared_keys else ""
     best = cell.formed_induction_head() or cell.previous_token_head()
     return {
-        "name": cell.name,
-        "kind": f": {layers_label(cell.summary.n_layers)}, smeared keys" if cell.summary.smeared_keys else "",
+        "name": cell.name + smeared,
         "levels": LEVELS,
         "tokens_seen": [e.tokens_seen for e in cell.log],
         "onset": cell.summary.onset_tokens,
@@ -58,15 +54,15 @@ def payload(cell: Cell) -> dict[str, Any]:
             {"kind": p.kind, "tokens": [visible(token) for token in p.tokens.split(JOINER)]}
             for p in cell.rows(PassageRow)
         ],
-        "patterns": packed(cell.rows(PatternRow)),
+        "patterns": histories(cell.rows(PatternRow)),
     }
 
 
-def packed(rows: list[PatternRow]) -> str:
-    """Return the patterns, one byte per entry in units of 1/``LEVELS``, deflated and in base64."""
+def histories(rows: list[PatternRow]) -> npt.NDArray[np.uint8]:
+    """Return the attention of each passage, head and entry at every checkpoint, in units of 1/``LEVELS``."""
     ordered = sorted(rows, key=lambda p: (p.passage, p.layer, p.head, p.weighted, p.tokens_seen))
-    histories = [
-        np.stack([np.frombuffer(p.attention.translate(COARSE), np.uint8) for p in group], axis=1).tobytes()
+    stacked = [
+        np.stack([np.frombuffer(p.attention.translate(COARSE), np.uint8) for p in group], axis=1).ravel()
         for _, group in groupby(ordered, key=lambda p: (p.passage, p.layer, p.head))
     ]
-    return base64.b64encode(zlib.compress(b"".join(histories), 9)).decode()
+    return np.concatenate(stacked)

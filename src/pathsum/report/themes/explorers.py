@@ -6,7 +6,7 @@ from pathsum.records.explorers import TokenTableRow
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures.base import in_detail
-from pathsum.report.page.document import Explorer, ExplorerCell, Section
+from pathsum.report.page.document import Section, Widget
 from pathsum.report.page.explorer import payload
 from pathsum.report.theme import Figures, Theme
 
@@ -14,10 +14,11 @@ TITLE = "Circuits of single tokens"
 
 
 def section(results: Results, _: Figures) -> Section:
-    cells = [ExplorerCell(c.name, payload(c)) for c in in_detail(results).values() if c.rows(TokenTableRow)]
+    cells = [cell for cell in in_detail(results).values() if cell.rows(TokenTableRow)]
     if not cells:
         return told.absent(TITLE)
-    return told.section(TITLE, "explorers", {}, {"explorer": Explorer(cells[-1].name, tuple(cells))})
+    explorer = Widget("explorers", "Circuit explorer", tuple(map(payload, cells)))
+    return told.section(TITLE, "explorers", {}, {"explorer": explorer})
 
 
 THEME = Theme(TITLE, section, sources={"explorers": ("token_tables",)})

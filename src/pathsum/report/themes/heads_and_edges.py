@@ -7,7 +7,7 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures.base import in_detail
-from pathsum.report.page.document import HeadsAndEdges, Section
+from pathsum.report.page.document import Section, Widget
 from pathsum.report.page.heads_and_edges import payload
 from pathsum.report.theme import Figures, Theme
 
@@ -20,7 +20,7 @@ def section(results: Results, _: Figures) -> Section:
         return told.absent(TITLE)
     deepest = list(in_detail(results).values())[-1]
     cells.sort(key=lambda c: (c is not deepest, -c.summary.n_layers))
-    shown = HeadsAndEdges(TITLE, tuple(payload(c) for c in cells), COMPOSITION_RULE)
+    shown = Widget("heads_and_edges", TITLE, tuple(map(payload, cells)), {"rule": COMPOSITION_RULE})
     return told.section(TITLE, "heads_and_edges", {}, {"heads_and_edges": shown})
 
 

@@ -16,7 +16,7 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.page.document import Table, plain
+from pathsum.report.page.document import Table
 from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, labels, listed
 
@@ -54,7 +54,8 @@ def with_terms(t: Frames) -> pd.DataFrame:
 
 def table(found: dict[str, Any]) -> Table:
     rows, own = found["rows"], found["own"]
-    parts = rows.groupby(["cell", "term"])[["preference_nats", "variance_share"]].sum().map(plain)
+    parts = rows.groupby(["cell", "term"])[["preference_nats", "variance_share"]].sum()
+    parts = parts.map(lambda x: number(round(x, 2) + 0.0))  # 0.004 is 0.00
     terms = (parts["preference_nats"] + " (" + parts["variance_share"] + ")").unstack()
     terms = terms.reindex(index=found["through"].index, columns=TERMS)
     shown = {

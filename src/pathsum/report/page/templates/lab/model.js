@@ -2,23 +2,6 @@
 // The transformer of pathsum.model.transformer, and interventions on a run of it, each as in pathsum.interventions.run.
 // A matrix is a Float32Array of its rows; W_E has a row for each token.
 
-// The float16 numbers that pathsum.report.page.lab has packed: all high bytes, then all low bytes.
-async function readHalves(text) {
-  const planes = await unpack(text);
-  const numbers = new Float32Array(planes.length / 2);
-  for (let i = 0; i < numbers.length; i++) numbers[i] = HALVES[(planes[i] << 8) | planes[numbers.length + i]];
-  return numbers;
-}
-
-const HALVES = Float32Array.from({ length: 1 << 16 }, (_, bits) => half(bits));
-
-function half(bits) {
-  const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-  return sign * (exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24);
-}
-
-const headName = (layer, head) => `L${layer}H${head}`;
-
 class Model {
   constructor(about, numbers) {
     Object.assign(this, about); // name n_layers n_heads d_head d_model d_vocab n_ctx norm
@@ -31,11 +14,11 @@ class Model {
       range(n_heads).map((h) => {
         const [W_Q, W_K, W_V, W_O] = range(4).map(() => take(d_head * d_model));
         const [bias, mean] = [take(n_ctx), take(n_ctx * d_head)]; // of scores by distance; of A v by position
-        return { name: headName(layer, h), layer, W_Q, W_K, W_V, W_O, bias, mean };
+        return { name: `L${layer}H${h}`, layer, W_Q, W_K, W_V, W_O, bias, mean };
       }),
     );
     this.heads = this.layers.flat();
-    this.meanOutput = columnMeans(this.W_U, d_model); // what all logits have in common
+    this.meanOutput = weightedSum(new Float64Array(d_vocab).fill(1 / d_vocab), this.W_U); // what all logits have in common
   }
 
   // The factor of the norm at each position.
@@ -47,37 +30,36 @@ class Model {
   }
 }
 
-// A run of a model on tokens, with interventions that act together:
-// modes: by head "zero", "mean" (what it writes there on average over held-out text) or "previous" (token, as pattern);
-// cuts: the edges "L0H1-L1H0-K" whose later head computes its queries (Q), keys (K) or values (V) without the write of
-// the earlier one. The norm keeps the scale of the whole stream, which the three share.
+// A run of a model on tokens, with interventions in `off` that act together. "L0H1.zero", "L0H1.mean": the head writes
+// zero, or what it writes there on average over held-out text. "L0H1.previous": its pattern is the previous token.
+// "L0H1-L1H0-K": the later head computes its queries (Q), keys (K) or values (V) without the write of the earlier one.
+// The norm keeps the scale of the whole stream, which the three share.
 class Run {
-  constructor(model, tokens, modes = {}, cuts = []) {
-    Object.assign(this, { model, tokens, modes, cuts: new Set(cuts), heads: {} });
+  constructor(model, tokens, off = []) {
+    Object.assign(this, { model, tokens, off: new Set(off), heads: {} });
     const { d_model, W_E } = model;
     this.embedded = new Float32Array(tokens.length * d_model);
     tokens.forEach((t, i) => this.embedded.set(W_E.subarray(t * d_model, (t + 1) * d_model), i * d_model));
     let x = this.embedded;
     this.scales = [];
-    for (const layer of [...model.layers, null]) {
-      const scale = model.scales(x);
-      this.scales.push(scale);
-      const read = scaled(x, scale);
-      if (!layer) this.logits = timesTransposed(read, model.W_U, d_model);
-      const ran = (layer ?? []).map((head) => this.runHead(head, x, scale, read));
+    for (const layer of model.layers) {
+      this.scales.push(model.scales(x));
+      const ran = layer.map((head) => this.runHead(head, x, this.scales.at(-1)));
       for (const head of ran) this.heads[head.name] = head;
       x = ran.reduce((sum, head) => added(sum, head.write, 1), x);
     }
+    this.scales.push(model.scales(x));
+    this.logits = timesTransposed(scaled(x, this.scales.at(-1)), model.W_U, d_model);
   }
 
-  runHead(head, x, scale, read) {
+  runHead(head, x, scale) {
     const { d_model, d_head } = this.model;
     const [q, k, v] = ["Q", "K", "V"].map((side) => {
       const cut = Object.values(this.heads).filter((early) => this.isCut(early.name, head.name, side));
-      const own = cut.length ? scaled(cut.reduce((sum, early) => added(sum, early.write, -1), x), scale) : read;
-      return timesTransposed(own, head[`W_${side}`], d_model);
+      const read = scaled(cut.reduce((sum, early) => added(sum, early.write, -1), x), scale);
+      return timesTransposed(read, head[`W_${side}`], d_model);
     });
-    const mode = this.modes[head.name];
+    const mode = ["zero", "mean", "previous"].find((mode) => this.off.has(`${head.name}.${mode}`));
     const n = this.tokens.length;
     const pattern = mode === "previous" ? previousToken(n) : softmaxPattern(q, k, head.bias, d_head);
     const values = mode === "mean" ? head.mean.subarray(0, n * d_head) : times(pattern, v, n);
@@ -86,21 +68,19 @@ class Run {
   }
 
   isCut(early, late, side) {
-    return this.cuts.has(`${early}-${late}-${side}`);
+    return this.off.has(`${early}-${late}-${side}`);
   }
 
   // The logarithm of the probability of every next token after position i.
   logProbs(i) {
-    const row = this.logits.subarray(i * this.model.d_vocab, (i + 1) * this.model.d_vocab);
-    const top = row.reduce((a, b) => Math.max(a, b));
-    const total = top + Math.log(row.reduce((sum, x) => sum + Math.exp(x - top), 0));
-    return Float64Array.from(row, (x) => x - total);
+    const row = Float64Array.from(this.logits.subarray(i * this.model.d_vocab, (i + 1) * this.model.d_vocab));
+    const total = logSumExp(row);
+    return row.map((x) => x - total);
   }
 
   // The loss of each token after the first, in nats.
   get losses() {
-    this.lost ??= this.tokens.slice(1).map((token, i) => -this.logProbs(i)[token]);
-    return this.lost;
+    return (this.lost ??= this.tokens.slice(1).map((token, i) => -this.logProbs(i)[token]));
   }
 }
 
@@ -110,10 +90,8 @@ function softmaxPattern(q, k, bias, d_head) {
   const pattern = new Float32Array(n * n);
   for (let i = 0; i < n; i++) {
     const scores = range(i + 1).map((j) => products[i * n + j] / Math.sqrt(d_head) + bias[i - j]);
-    const top = scores.reduce((a, b) => Math.max(a, b));
-    const weights = scores.map((s) => Math.exp(s - top));
-    const total = sumOf(weights);
-    weights.forEach((w, j) => (pattern[i * n + j] = w / total));
+    const total = logSumExp(scores);
+    scores.forEach((s, j) => (pattern[i * n + j] = Math.exp(s - total)));
   }
   return pattern;
 }
@@ -127,8 +105,10 @@ function previousToken(n) {
 
 // ---- arithmetic ----
 
-const range = (n) => Array.from({ length: n }, (_, i) => i);
-const sumOf = (numbers) => numbers.reduce((a, b) => a + b, 0);
+function logSumExp(x) {
+  const top = x.reduce((a, b) => Math.max(a, b));
+  return top + Math.log(x.reduce((sum, value) => sum + Math.exp(value - top), 0));
+}
 
 function dot(a, b) {
   let sum = 0;
@@ -136,60 +116,48 @@ function dot(a, b) {
   return sum;
 }
 
-function added(a, b, factor) {
-  return a.map((x, i) => x + factor * b[i]);
-}
+const added = (a, b, factor) => a.map((x, i) => x + factor * b[i]);
 
 function scaled(x, scale) {
   const width = x.length / scale.length;
   return x.map((value, i) => value * scale[Math.floor(i / width)]);
 }
 
-function columnMeans(A, columns) {
-  const mean = new Float64Array(columns);
-  A.forEach((x, i) => (mean[i % columns] += (x * columns) / A.length));
-  return mean;
+// The sum of the rows of x, each times its weight.
+function weightedSum(weights, x) {
+  const width = x.length / weights.length;
+  const sum = new Float64Array(width);
+  weights.forEach((w, i) => {
+    if (w) for (let c = 0; c < width; c++) sum[c] += w * x[i * width + c];
+  });
+  return sum;
 }
 
-// A B, where A is lower triangular with n columns.
+// A B, where A has n columns.
 function times(A, B, n) {
-  const width = B.length / n;
   const product = new Float32Array(B.length);
-  for (let i = 0; i < n; i++) {
-    for (let j = 0; j <= i; j++) {
-      const a = A[i * n + j];
-      for (let c = 0; c < width; c++) product[i * width + c] += a * B[j * width + c];
-    }
-  }
+  for (let i = 0; i < n; i++) product.set(weightedSum(A.subarray(i * n, (i + 1) * n), B), (i * B.length) / n);
   return product;
 }
 
-// A Bᵀ, both with `inner` columns: four rows of B at a time, which is faster, and the last few one by one (to read beyond
-// an array would make every product slow).
+// A Bᵀ, both with `inner` columns: four rows of B at a time, which is twice as fast, and the last few one by one.
 function timesTransposed(A, B, inner) {
   const [rows, columns] = [A.length / inner, B.length / inner];
   const product = new Float32Array(rows * columns);
+  const row = (X, at) => X.subarray(at * inner, (at + 1) * inner);
   for (let r = 0; r < rows; r++) {
     let c = 0;
     for (; c + 3 < columns; c += 4) {
-      const at = r * columns + c;
-      let b = c * inner;
-      let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-      for (let a = r * inner; a < (r + 1) * inner; a++, b++) {
-        const x = A[a];
-        s0 += x * B[b];
-        s1 += x * B[b + inner];
-        s2 += x * B[b + 2 * inner];
-        s3 += x * B[b + 3 * inner];
+      let [s0, s1, s2, s3] = [0, 0, 0, 0];
+      for (let a = r * inner, b = c * inner; a < (r + 1) * inner; a++, b++) {
+        s0 += A[a] * B[b];
+        s1 += A[a] * B[b + inner];
+        s2 += A[a] * B[b + 2 * inner];
+        s3 += A[a] * B[b + 3 * inner];
       }
-      product[at] = s0;
-      product[at + 1] = s1;
-      product[at + 2] = s2;
-      product[at + 3] = s3;
+      product.set([s0, s1, s2, s3], r * columns + c);
     }
-    for (; c < columns; c++) {
-      for (let i = 0; i < inner; i++) product[r * columns + c] += A[r * inner + i] * B[c * inner + i];
-    }
+    for (; c < columns; c++) product[r * columns + c] = dot(row(A, r), row(B, c));
   }
   return product;
 }

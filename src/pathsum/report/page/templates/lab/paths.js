@@ -3,8 +3,7 @@
 // a sum over paths. A path is the names of the heads on it, earliest first; [] is the direct path. A mean-ablated head
 // begins a path with its mean write, a zero-ablated head is on no path.
 
-// The paths to the residual stream before `layer` at a position: their vectors add up to it. A path's pattern is kept
-// as one row, the weight of each source position; its circuit is applied to the weighted sum.
+// The paths to the residual stream before `layer` at a position: their vectors add up to it.
 function streamPaths(run, layer, position) {
   const found = [];
   const walk = (layer, weights, path) => {
@@ -15,32 +14,13 @@ function streamPaths(run, layer, position) {
       if (ran.mode === "zero" || (path.length && run.isCut(head.name, path[0], "V"))) continue;
       const written = ran.mode === "mean" && weightedSum(weights, ran.write);
       if (written) found.push({ path: longer, vector: through(run, path, written) });
-      else walk(head.layer, pulledBack(weights, ran.pattern, run.scales[head.layer]), longer);
+      else walk(head.layer, scaled(weightedSum(weights, ran.pattern), run.scales[head.layer]), longer);
     }
   };
   const weights = new Float64Array(run.tokens.length);
   weights[position] = 1;
   walk(layer, weights, []);
   return found.sort((a, b) => a.path.length - b.path.length);
-}
-
-// The weights of source positions before a head, from those after it.
-function pulledBack(weights, pattern, scale) {
-  const n = weights.length;
-  const before = new Float64Array(n);
-  weights.forEach((w, i) => {
-    if (w) for (let j = 0; j <= i; j++) before[j] += w * pattern[i * n + j] * scale[j];
-  });
-  return before;
-}
-
-function weightedSum(weights, x) {
-  const width = x.length / weights.length;
-  const sum = new Float64Array(width);
-  weights.forEach((w, i) => {
-    if (w) for (let c = 0; c < width; c++) sum[c] += w * x[i * width + c];
-  });
-  return sum;
 }
 
 // W_OV of each head of a path in turn.
@@ -74,10 +54,6 @@ function scorePaths(run, name, query, key) {
   const queries = side("Q", W_Q, query);
   const keys = side("K", W_K, key);
   const score = (q, k) => dot(q.vector, k.vector) / Math.sqrt(d_head);
-  return {
-    queries: queries.map((q) => q.path),
-    keys: keys.map((k) => k.path),
-    values: queries.map((q) => keys.map((k) => score(q, k))),
-    position: bias[query - key],
-  };
+  const values = queries.map((q) => keys.map((k) => score(q, k)));
+  return { queries: queries.map((q) => q.path), keys: keys.map((k) => k.path), values, position: bias[query - key] };
 }

@@ -11,16 +11,8 @@ class Tokenizer {
   constructor({ words, bytes, merges }) {
     this.words = words; // the printed form of each token
     this.bytes = bytes; // the token of each byte
-    this.ranks = new Map();
-    this.merged = [];
-    for (let i = 0; i < merges.length; i += 3) {
-      this.ranks.set(this.pair(merges[i], merges[i + 1]), this.merged.length);
-      this.merged.push(merges[i + 2]);
-    }
-  }
-
-  pair(a, b) {
-    return a * this.words.length + b;
+    this.merged = merges.map(([, , merged]) => merged);
+    this.ranks = new Map(merges.map(([a, b], rank) => [`${a} ${b}`, rank]));
   }
 
   // The tokens of a text, without BOS.
@@ -34,7 +26,7 @@ class Tokenizer {
     for (;;) {
       let [first, at] = [Infinity, -1];
       for (let i = 0; i + 1 < tokens.length; i++) {
-        const rank = this.ranks.get(this.pair(tokens[i], tokens[i + 1])) ?? Infinity;
+        const rank = this.ranks.get(`${tokens[i]} ${tokens[i + 1]}`) ?? Infinity;
         if (rank < first) [first, at] = [rank, i];
       }
       if (at < 0) return tokens;

@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Transformer
 from pathsum.records.results import Cell
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, trained, windows
 
@@ -24,40 +26,60 @@ HOW = ExtractConfig(
     top_k=7,
     rotations=99,
 )
+FOLDERS: list[tempfile.TemporaryDirectory[str]] = []  # of the checkpoints, until the end of the process
 
 
+@functools.cache
 def evidence() -> EvalData:
     held_out = windows(1)
     everything = held_out.batch(held_out.spread(len(held_out)))
-    unigram = torch.bincount(everything[:, 1:].flatten(), minlength=D_VOCAB)
     pairs = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.int64)
     pairs.index_put_((everything[:, :-1].flatten(), everything[:, 1:].flatten()), torch.tensor(1), accumulate=True)
-    words = [f"w{i}" for i in range(D_VOCAB)]
     return EvalData(
         held_out=everything,
         documents=torch.arange(len(everything)) // 2,
         windows=everything[: HOW.windows],
         tuning=everything[: HOW.windows],
-        unigram=unigram.float(),
+        unigram=torch.bincount(everything[:, 1:].flatten(), minlength=D_VOCAB).float(),
         bigram_counts=pairs,
-        words=words,
+        words=[f"w{i}" for i in range(D_VOCAB)],
         tokenizer_hash="words",
         bigram_losses=torch.full(everything[:, 1:].shape, 3.0, dtype=torch.float64),
     )
 
 
+def plain_text(windows: Tensor, words: list[str], counts: float = 1.0) -> EvalData:
+    """Return windows that are documents of their own, in a vocabulary of equally frequent tokens."""
+    n, documents = len(words), torch.arange(len(windows))
+    return EvalData(windows, documents, windows, windows, torch.full((n,), counts), torch.ones(n, n), words, "words")
+
+
+def cell_of_shape(tokens: int = TRAIN.tokens, **model: object) -> CellConfig:
+    changed = {"model": {**MODEL.model_dump(), **model}, "train": {**TRAIN.model_dump(), "tokens": tokens}}
+    return CellConfig(**{**CELL.model_dump(), **changed})
+
+
+def untrained(scale: float = 0.5, **model: object) -> TrainedModel:
+    """Return a model with random weights, including the outputs of later layers."""
+    cell, g = cell_of_shape(**model), torch.Generator().manual_seed(3)
+    made = Transformer(cell.model, D_VOCAB, g).requires_grad_(False)
+    for p in made.parameters():
+        p.add_(scale * torch.randn(p.shape, generator=g))
+    return trace_trained(made, cell, [], evidence(), HOW)
+
+
+@functools.cache
+def learnt(tokens: int = TRAIN.tokens, **model: object) -> TrainedModel:
+    """Return a small trained model with log and checkpoints, made once per process; do not change it."""
+    cell = cell_of_shape(tokens, **model)
+    FOLDERS.append(tempfile.TemporaryDirectory())
+    folder = Path(FOLDERS[-1].name)
+    log, checkpoints = trained(folder, cell), sorted((folder / "checkpoints").iterdir())
+    return trace_trained(load_checkpoint(checkpoints[-1], "words"), cell, log, evidence(), HOW, checkpoints)
+
+
 @functools.cache
 def taken_apart(tokens: int = TRAIN.tokens, **model: object) -> Cell:
-    """Return the records of a small trained model. They are made once per process; do not change them."""
-    changed = {"model": {**MODEL.model_dump(), **model}, "train": {**TRAIN.model_dump(), "tokens": tokens}}
-    cell = CellConfig(**{**CELL.model_dump(), **changed})
-    with tempfile.TemporaryDirectory() as folder:
-        log = trained(Path(folder), cell)
-        return extract("cell", cell, log, sorted((Path(folder) / "checkpoints").iterdir()), evidence(), HOW)
-
-
-def subject_of(folder: Path, **model: object) -> TrainedModel:
-    """Return a trained model with its traces."""
-    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
-    trained(folder, cell)
-    return trace_trained(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)
+    """Return the records of a small trained model, made once per process; do not change them."""
+    found = learnt(tokens, **model)
+    return extract("cell", found.cell, found.log, found.checkpoints, evidence(), HOW)

@@ -9,19 +9,17 @@ from pathsum.extraction.copying import tables
 from pathsum.extraction.inputs import EvalData, trace_trained
 from pathsum.model.transformer import Transformer
 from pathsum.records.heads import CopyingRow
+from tests.extraction.small import plain_text
 from tests.random_models import D_VOCAB, HOW, LOG, N_CTX, cell_of, loaded, random_model
-
-DOCUMENTS = 41
 
 
 def evidence() -> EvalData:
     """Return windows of few tokens each, so that the tokens of a window recur in it and not in the next one."""
     g = torch.Generator().manual_seed(1)
-    topics = 2 + torch.stack([torch.randperm(D_VOCAB - 2, generator=g)[:4] for _ in range(DOCUMENTS)])
-    windows = topics.gather(1, torch.randint(4, (DOCUMENTS, N_CTX + 1), generator=g))
+    topics = 2 + torch.stack([torch.randperm(D_VOCAB - 2, generator=g)[:4] for _ in range(41)])
+    windows = topics.gather(1, torch.randint(4, (41, N_CTX + 1), generator=g))
     windows[:, 0] = 0
-    ones = torch.ones(D_VOCAB, D_VOCAB)
-    return EvalData(windows, torch.arange(DOCUMENTS), windows, windows, ones[0], ones, ["w"] * D_VOCAB, "words")
+    return plain_text(windows, ["w"] * D_VOCAB)
 
 
 def rows_of(model: Transformer) -> list[CopyingRow]:
@@ -30,8 +28,7 @@ def rows_of(model: Transformer) -> list[CopyingRow]:
 
 
 def three_heads() -> Transformer:
-    """Return a layer of three heads that attend uniformly: one copies, one writes token 1 at all times, and one writes
-    the next token."""
+    """Return heads that attend uniformly: one copies, one always writes token 1, and one writes the next token."""
     eye = torch.eye(D_VOCAB, dtype=torch.float64)
     constant = torch.zeros_like(eye)
     constant[1] = 1

@@ -10,11 +10,9 @@ import torch.nn.functional as F
 
 from pathsum.claims.causal import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
-from pathsum.extraction import causal, key_edge
-from pathsum.extraction.edges import Edge, cut, second_copy
+from pathsum.extraction import causal, circuit
+from pathsum.extraction.circuit import Edge, Roles, cut, judged_windows, rival_sets, second_copy
 from pathsum.extraction.inputs import TrainedModel, trace_trained
-from pathsum.extraction.key_edge import judged_windows, rival_sets
-from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
 from pathsum.records.ablations import OUTSIDE, AblationRow, EdgeContrastRow
@@ -42,9 +40,7 @@ def contrasts(shown: TrainedModel) -> dict[str, EdgeContrastRow]:
 
 
 def known_rise(shown: TrainedModel) -> float:
-    """Return the rise of the second copy's loss if the induction head attends uniformly instead of to the matches.
-
-    Logits are 1 for the current token, plus the attention to each token."""
+    """Return the rise of the second copy's loss if the induction head attends uniformly instead of to the matches."""
     tokens, block = judged_windows(shown, evidence()), shown.block
     here = F.one_hot(tokens, D_VOCAB).double()
     before = F.pad(here[:, :-1], (0, 0, 1, 0))
@@ -79,9 +75,8 @@ def verdict(rows: list[EdgeContrastRow]) -> str:
 
 
 def through_queries_too() -> Transformer:
-    """Return a model whose late head compares the previous-token head's write at the query with that at the key.
-
-    So it attends to copies of the current token, and lowers their logit."""
+    """Return a model whose late head compares the previous-token head's write at the query with that at the key: it
+    attends to copies of the current token, and lowers their logit."""
     model = seated(PREVIOUS, INDUCTION)
     late = model.layers[1]
     late.W_Q[INDUCTION] = late.W_K[INDUCTION] * late.W_Q[INDUCTION].abs().max() / late.W_K[INDUCTION].abs().max()
@@ -99,7 +94,6 @@ def test_edges_of_the_same_heads_through_queries_and_values_are_rivals() -> None
 
 
 def test_a_head_that_reads_the_previous_token_head_equally_through_its_queries_does_not_pass() -> None:
-    """Guards against a control that excludes the same heads' other edges: then nothing tests that it is the keys."""
     rows = {(r.method, r.rival): r for r in all_contrasts(trained(through_queries_too()))}
     zero = rows["zero", "Q"]
     assert zero.key_nats > 0.01
@@ -112,14 +106,13 @@ def test_a_head_that_reads_the_previous_token_head_equally_through_its_queries_d
 
 
 def test_without_enough_edges_outside_the_circuit_the_same_heads_still_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_edge, "outside", lambda *_: {})
+    monkeypatch.setattr(circuit, "outside", lambda *_: {})
     rows = all_contrasts(trained(seated(PREVIOUS, INDUCTION)))
     assert [(r.method, r.rival) for r in rows] == [(m, k) for m in ("zero", "resample") for k in "QV"]
     assert verdict(rows) == REPRODUCED
 
 
 def test_heads_that_share_a_job_are_cut_together() -> None:
-    """Guards against cutting the edge of one of two previous-token heads, which the other replaces."""
     shown = trained(seated(PREVIOUS, INDUCTION, TWIN), (TWIN, PREVIOUS))
     made = causal.tables(shown, evidence(), HOW)
     one = [
@@ -151,7 +144,6 @@ def test_rivals_are_judged_on_other_windows_than_those_that_choose_them() -> Non
 
 
 def test_no_edge_among_heads_of_the_circuit_is_a_rival_outside_it() -> None:
-    """Guards against a rival that belongs to the circuit: the K-edge of the head that attends two tokens back."""
     shown = trained(seated(PREVIOUS, INDUCTION))
     roles = Roles.of(shown)
     assert roles is not None
@@ -161,16 +153,15 @@ def test_no_edge_among_heads_of_the_circuit_is_a_rival_outside_it() -> None:
         for late in range(3)
         for early in range(3)
     ]
-    found = key_edge.outside(edges, "zero", roles)
-    circuit = {roles.induction, *roles.previous, *roles.two_back}
-    assert len(circuit) == 3
+    found = circuit.outside(edges, "zero", roles)
+    among = {roles.induction, *roles.previous, *roles.two_back}
+    assert len(among) == 3
     assert len(found) == 27 - 2 * 3
-    assert not [edge for edge in found if edge.early in circuit and edge.late in circuit]
-    assert key_edge.outside(edges, "resample", roles) == {}
+    assert not [edge for edge in found if edge.early in among and edge.late in among]
+    assert circuit.outside(edges, "resample", roles) == {}
 
 
 def test_rivals_are_as_many_and_may_stand_in_for_each_other() -> None:
-    """Two edges into the same keys cost little alone; they are a candidate, although other edges cost more alone."""
     keys = [Edge("K", (0, head), (1, 0)) for head in range(2)]
     others = [Edge(kind, (0, 0), (1, 1)) for kind in "QV"]
     sets = rival_sets({keys[0]: 0.01, others[0]: 0.3, keys[1]: 0.02, others[1]: 0.2}, 2)
@@ -203,7 +194,7 @@ def test_edges_that_are_cut_together_are_a_model_without_them_whatever_the_chunk
     )
     torch.testing.assert_close(second_copy(cut(run, edges, "zero"), block), expected.double(), rtol=1e-5, atol=1e-5)
     whole = contrasts(shown)["zero"]
-    monkeypatch.setattr(key_edge, "CHUNK", 7)
+    monkeypatch.setattr(circuit, "CHUNK", 7)
     assert contrasts(shown)["zero"].difference_nats == pytest.approx(whole.difference_nats, abs=1e-6)
 
 
@@ -216,10 +207,7 @@ def test_a_rotated_change_has_the_same_size() -> None:
         torch.testing.assert_close(plain.replaced[late].output, same.replaced[late].output)
 
 
-@pytest.mark.parametrize("repeated", [3, 31])
-def test_the_fewest_windows_suffice(repeated: int) -> None:
-    assert contrasts(trained(seated(PREVIOUS, INDUCTION), repeated=repeated))["resample"].low > 0.2
-
-
-def test_without_an_evaluation_there_is_no_contrast() -> None:
-    assert contrasts(replace(trained(seated(PREVIOUS, INDUCTION)), log=[])) == {}
+def test_the_fewest_windows_suffice_and_without_an_evaluation_there_is_no_contrast() -> None:
+    shown = trained(seated(PREVIOUS, INDUCTION), repeated=3)
+    assert contrasts(shown)["resample"].low > 0.2
+    assert contrasts(replace(shown, log=[])) == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,35 +11,22 @@ import torch
 from pathsum.behavior.icl_positions import icl_positions
 from pathsum.behavior.loss_drops import loss_drops
 from pathsum.circuits.composition import composition
-from pathsum.config import CellConfig
-from pathsum.core.storage import read_lines
 from pathsum.extraction import formation
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.records import registry
-from pathsum.records.evaluation import Evaluation
 from pathsum.records.formation import around_onset
 from pathsum.training.evaluate import evaluate, token_losses
-from tests.extraction.small import HOW, evidence
-from tests.training.small import CELL, MODEL, trained
+from tests.extraction.small import HOW, evidence, learnt, taken_apart
+from tests.training.small import MODEL
 
 SEEN = evidence()
 
 
-def learnt(folder: Path, **model: object) -> tuple[list[Path], list[Evaluation], CellConfig]:
-    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
-    trained(folder, cell)
-    return sorted((folder / "checkpoints").iterdir()), read_lines(folder / "log.jsonl", Evaluation), cell
-
-
 @pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (1, "rms"), (2, "layer")])
-def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, norm: str) -> None:
-    checkpoints, log, cell = learnt(tmp_path, n_layers=n_layers, norm=norm)
-    model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
-    trained = trace_trained(model, cell, log, SEEN, HOW, checkpoints)
-    found = formation.tables(trained, SEEN, HOW)
-    assert set(found) == {"formation", "changes", "token_losses"} <= set(registry.tables())
-    assert [r.step for r in found["formation"]] == [e.step for e in log if e.step == 0 or e.step >= 2]
+def test_the_curves_are_those_of_the_evaluation(n_layers: int, norm: str) -> None:
+    trained, found = learnt(n_layers=n_layers, norm=norm), taken_apart(n_layers=n_layers, norm=norm).tables
+    model = trained.model
+    assert [r.step for r in found["formation"]] == [e.step for e in trained.log if e.step == 0 or e.step >= 2]
     last = found["formation"][-1]
     again = evaluate(model, SEEN.windows, trained.repeated_tokens, trained.block, 0, 0)
     assert last.loss_nats == pytest.approx(again.val_loss_nats, rel=1e-5)
@@ -64,11 +50,17 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
         assert last.k_composition == pytest.approx(score * math.sqrt(MODEL.d_model) - 1, rel=1e-11)
 
 
-def test_around_the_onset_loss_drops_are_measured_on_all_windows_and_beyond_those_of_bigrams(tmp_path: Path) -> None:
-    """Guards against a loss drop of a few windows' text. The final model stands for the bigram model, so nothing is
-    left of its own drop, on any number of windows."""
-    checkpoints, log, cell = learnt(tmp_path)
-    model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
+def test_single_losses_average_to_the_logged_loss_from_a_twentieth_of_the_training_on() -> None:
+    rows, shown = taken_apart().tables["token_losses"], SEEN.windows[: formation.TRAJECTORY_WINDOWS]
+    assert [r.step for r in rows] == [e.step for e in learnt().log if e.step >= 2]
+    last = token_losses(learnt().model, shown).mean().item()
+    assert sum(rows[-1].losses_nats) / shown[:, 1:].numel() == pytest.approx(last, rel=1e-5)
+
+
+def test_around_the_onset_loss_drops_are_measured_on_all_windows_and_beyond_those_of_bigrams() -> None:
+    """The final model stands for the bigram model, so nothing is left of its own drop, on any number of windows."""
+    final = learnt()
+    checkpoints, log, cell, model = final.checkpoints, final.log, final.cell, final.model
     losses = token_losses(model, SEEN.held_out)
     seen = replace(SEEN, bigram_losses=losses)
     scores = [[[0.0] * 2, [0.0, 0.01 if i < 2 else 0.9]] for i in range(len(log))]
@@ -91,7 +83,6 @@ def test_around_the_onset_loss_drops_are_measured_on_all_windows_and_beyond_thos
 
 
 def test_the_drop_at_the_positions_of_icl_is_only_that_of_all_windows() -> None:
-    """Guards against a curve of two samples of windows, whose text makes the difference."""
     losses = torch.rand(40, 100, generator=generator(), dtype=torch.float64)
     losses[32:, 50:] += 1.0
     windows = torch.zeros(40, 101, dtype=torch.int64)
@@ -104,20 +95,19 @@ def test_the_drop_at_the_positions_of_icl_is_only_that_of_all_windows() -> None:
     assert few["icl_loss_drop_nats"] is None
 
 
-def test_in_a_long_training_checkpoints_settle_where_the_loss_falls_below_that_of_bigrams(tmp_path: Path) -> None:
-    """Guards against a record of formation that begins after the phase change of a long training."""
-    checkpoints, log, cell = learnt(tmp_path)
-    model, losses = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), (3.0, 2.5, 2.6, 1.0, 0.9)
+def test_in_a_long_training_checkpoints_settle_where_the_loss_falls_below_that_of_bigrams() -> None:
+    losses = (3.0, 2.5, 2.6, 1.0, 0.9)
     tokens = (0, 100, 200, 20_000, 400_000)  # 5 %: from the fourth on
-    curve = [replace(log[0], tokens_seen=t, val_loss_nats=v) for t, v in zip(tokens, losses, strict=True)]
+    first = learnt().log[0]
+    curve = [replace(first, tokens_seen=t, val_loss_nats=v) for t, v in zip(tokens, losses, strict=True)]
 
     def settled(bigram_loss: float | None) -> list[int]:
-        return trace_trained(model, cell, curve, replace(SEEN, tuning_bigram_loss=bigram_loss), HOW).settled
+        return replace(learnt(), log=curve, bigram_loss=bigram_loss).settled
 
     assert settled(None) == settled(0.5) == settled(0.95) == [3, 4]
     assert settled(2.55) == [1, 2, 3, 4]
     assert settled(2.5) == [3, 4]
-    assert trace_trained(model, cell, [], SEEN, HOW).settled == []
+    assert replace(learnt(), log=[]).settled == []
 
 
 def test_a_curve_that_rises_in_every_window_changes_and_noise_does_not() -> None:
@@ -142,13 +132,6 @@ def test_composition_has_no_documents_to_draw() -> None:
     assert found is not None
     assert (found.low, found.high) == (10, 20)
     assert found.low_documents is found.high_documents is found.windows is None
-
-
-def test_the_same_checkpoints_give_the_same_rows(tmp_path: Path) -> None:
-    checkpoints, log, cell = learnt(tmp_path)
-    trained = trace_trained(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW, checkpoints)
-    first, second = (formation.tables(trained, SEEN, HOW) for _ in range(2))
-    assert first == second
 
 
 def generator() -> torch.Generator:

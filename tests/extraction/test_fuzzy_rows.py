@@ -16,6 +16,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
 from tests import handmade
+from tests.extraction.small import plain_text
 from tests.random_models import HOW, cell_of, loaded
 
 LETTERS = [a + b + "o" for a in "bdfgh" for b in "klmnr"][:21]
@@ -28,8 +29,7 @@ PLAIN, TITLE, SPACED = 1 + FAMILY, 1 + 21 + FAMILY, 1 + 42 + FAMILY
 def evidence() -> EvalData:
     windows = torch.randint(1, D_VOCAB, (29, N_CTX + 1), generator=torch.Generator().manual_seed(1))
     windows[:, 0] = 0
-    counts = torch.full((D_VOCAB,), 100.0)
-    return EvalData(windows, torch.arange(29), windows, windows, counts, torch.ones(D_VOCAB, D_VOCAB), WORDS, "words")
+    return plain_text(windows, WORDS, 100.0)
 
 
 def trained(model: Transformer, n_layers: int = 2) -> TrainedModel:
@@ -46,8 +46,7 @@ def blank(n_layers: int = 2) -> Transformer:
 
 
 def matcher(case: float, space: float) -> dict[tuple[str, str], FuzzyMatchingRow]:
-    """Return an induction head in a model in which the embeddings of a word's variants have these cosines with the
-    word's."""
+    """Return an induction head where the embeddings of a word's variants have these cosines with the word's."""
     weights = handmade.induction_pair(D_VOCAB, STRENGTH)
     W_E = weights.W_E.clone()
     for variants, cosine in ((TITLE, case), (SPACED, space)):
@@ -61,7 +60,6 @@ def matcher(case: float, space: float) -> dict[tuple[str, str], FuzzyMatchingRow
 
 
 def attention(cosine: float) -> float:
-    """Return the attention to the follower of a token whose embedding has this cosine with that of the query."""
     return math.exp(cosine * STRENGTH) / (math.exp(cosine * STRENGTH) + N_CTX - 1)
 
 
@@ -115,8 +113,7 @@ def test_a_copy_helps_where_names_are_kept_and_an_exact_matcher_gains_nothing_fr
 
 
 def test_a_head_that_copies_the_tokens_of_its_context_in_any_order_gains_nothing_over_them_shuffled() -> None:
-    """A bag-of-words model: attention is uniform and the last layer copies, so the order of the first copy has no
-    effect."""
+    """A bag-of-words model: attention is uniform and the last layer copies."""
     weights = handmade.induction_pair(D_VOCAB)
     (previous,), (copying,) = weights.layers
     nothing = 0 * copying.W_Q

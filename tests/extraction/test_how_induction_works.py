@@ -11,7 +11,7 @@ import torch
 from pathsum.config import ExtractConfig
 from pathsum.extraction import (
     attention_sinks,
-    edges,
+    circuit,
     formation,
     joint_ablation,
     norm_scales,
@@ -19,8 +19,8 @@ from pathsum.extraction import (
     sufficiency,
 )
 from pathsum.extraction.causal import Bench
+from pathsum.extraction.circuit import Roles
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
-from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
@@ -39,6 +39,11 @@ def log_of(previous: int, induction: int) -> Evaluation:
     return replace(LOG[-1], previous_token=scores, prefix_matching=[[0.0] * 3, scores[1]])
 
 
+def there(value: float | None) -> float:
+    assert value is not None
+    return value
+
+
 def trained(model: Transformer) -> TrainedModel:
     return trace_trained(model, cell_of(model), [log_of(PREVIOUS, INDUCTION)], evidence(), HOW)
 
@@ -54,20 +59,15 @@ def test_the_seated_circuit_suffices_and_nothing_does_without_its_previous_token
     for kept in (Kept.NO_PREVIOUS, Kept.OTHERS, Kept.NO_KEYS, Kept.NEITHER, Kept.ANOTHER, Kept.NOTHING):
         assert (left[kept].matching_share or 0) < 0.2
     assert left[Kept.CIRCUIT].gain_share == pytest.approx(1, abs=0.02)
-    assert left[Kept.OTHERS].gain_high is not None
-    assert left[Kept.OTHERS].gain_high < 0.3
+    assert there(left[Kept.OTHERS].gain_high) < 0.3
     for r in rows:
-        assert r.matching_low is not None
-        assert r.matching_high is not None
-        assert r.matching_share is not None
-        assert r.matching_low <= r.matching_share <= r.matching_high
+        assert there(r.matching_low) <= there(r.matching_share) <= there(r.matching_high)
         assert (r.repeat_gain_nats is None) == (r.kept not in HEADS)
         assert (r.loss_drop_nats is None) == (r.kept not in sufficiency.ON_TEXT)
 
 
 def test_a_drop_that_the_bigram_model_has_too_is_no_share() -> None:
-    """Guards against a share of the drop of the text itself. The model stands for the bigram model, so nothing of its
-    own drop is left."""
+    """The model stands for the bigram model, so nothing of its own drop is left."""
     model, windows = seated(PREVIOUS, INDUCTION), handmade.repeated_tokens(3, 29, D_VOCAB, 11)
     windows = torch.cat([windows, windows[:, 1:2]], 1)
     flat = torch.zeros(29, windows.shape[1] - 1, dtype=torch.float64)
@@ -79,11 +79,10 @@ def test_a_drop_that_the_bigram_model_has_too_is_no_share() -> None:
     nothing, *left = rows_on_text(shown, same)
     assert nothing.loss_drop_nats == pytest.approx(0, abs=1e-5)
     assert nothing.loss_drop_share is nothing.loss_drop_low is nothing.loss_drop_high is None
-    assert whole.loss_drop_nats is not None
-    assert whole.loss_drop_nats > 0.3
+    drop = there(whole.loss_drop_nats)
+    assert drop > 0.3
     for before, after in zip(kept, left, strict=True):
-        assert before.loss_drop_nats is not None
-        assert after.loss_drop_nats == pytest.approx(before.loss_drop_nats - whole.loss_drop_nats, abs=1e-5)
+        assert after.loss_drop_nats == pytest.approx(there(before.loss_drop_nats) - drop, abs=1e-5)
         assert after.loss_drop_share is None
 
 
@@ -97,7 +96,7 @@ def first_layer(kept: Kept, *heads: int) -> sufficiency.Trial:
 
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
 def test_a_circuit_of_all_heads_is_the_model(norm: str) -> None:
-    """Identity in float64, with responding norms: nothing is resampled, and all logits and patterns stay."""
+    """Identity in float64, with responding norms."""
     clean = Run(random_model(7, norm=norm), evidence().windows[:, :-1])
     readers = [sufficiency.Reader(clean, (1, h)) for h in range(3)]
     run = sufficiency.keep_heads(readers, first_layer(Kept.CIRCUIT, 0, 1, 2))
@@ -125,7 +124,6 @@ def test_a_head_that_is_not_kept_is_that_of_another_window_everywhere() -> None:
 
 
 def test_a_path_at_the_frozen_scale_is_path_patching() -> None:
-    """The kept key edge equals ``patch_edges`` on all other reads; a scale that responds differs."""
     clean = Run(random_model(7, norm="rms", positions="relative"), evidence().windows[:, :-1])
     first, late, early = [(0, h) for h in range(3)], (1, 2), (0, 1)
     edges = {(side, h): clean.output(h).roll(sufficiency.SHIFTS[side], 0) for side in "QK" for h in first}
@@ -146,7 +144,7 @@ def test_a_model_of_one_head_per_layer_has_no_sets_of_other_heads() -> None:
 
 def test_the_fewest_windows_leave_no_window_its_own_queries_and_keys() -> None:
     least = next(m.ge for m in ExtractConfig.model_fields["repeated_windows"].metadata if hasattr(m, "ge"))
-    for shifts, windows in ((sufficiency.SHIFTS, sufficiency.FEWEST), (edges.SHIFTS, least)):
+    for shifts, windows in ((sufficiency.SHIFTS, sufficiency.FEWEST), (circuit.SHIFTS, least)):
         assert {shift % windows for shift in (0, *shifts.values())} == {0, *shifts.values()}
 
 

@@ -6,6 +6,7 @@ With frozen patterns, every intervention is a difference of paths.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -15,9 +16,9 @@ from torch.nn.functional import cross_entropy
 from pathsum.behavior.induction import prefix_matching, repeat_losses
 from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.interventions.run import HeadActivation, Place, Run
-from pathsum.model.transformer import Transformer
 from tests import handmade
 from tests.model.built import NORMS, POSITIONS, build, config, sample
+from tests.random_models import BLOCK, D_VOCAB, seated
 
 EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
 CLOSE = {"rtol": 0, "atol": 1e-10}  # float64; logits of some tens, over sums of hundreds of terms
@@ -37,6 +38,10 @@ def test_no_intervention_is_the_model(positions: str, norm: str, smeared: bool) 
             torch.testing.assert_close(run.logits(), model(tokens), **CLOSE)
             for found, was in zip(run.patterns, clean.trace.patterns, strict=True):
                 torch.testing.assert_close(torch.stack(found, 1), was)
+    for side in "QKV":  # an edge that carries what was written changes nothing
+        read = clean.patched_layer(1, {(side, (0, 2)): clean.output((0, 2))})
+        torch.testing.assert_close(torch.stack([a.output for a in read], 1), clean.trace.outputs[1])
+        torch.testing.assert_close(torch.stack([a.pattern for a in read], 1), clean.trace.patterns[1])
 
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
@@ -64,16 +69,6 @@ def test_losses_are_those_of_the_logits_under_every_intervention(
     assert edges[0].keeps_pattern((1, 0))
     assert not edges[0].keeps_pattern((1, 1))
     assert all((found - losses[0]).abs().max() > 1e-3 for found in losses[1:])
-
-
-@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
-def test_reading_what_was_written_changes_nothing(positions: str, norm: str, smeared: bool) -> None:
-    model, tokens = build(config(2, positions, norm, smeared)), sample()
-    clean = Run(model, tokens)
-    for reader in "QKV":
-        found = clean.patched_layer(1, {(reader, (0, 2)): clean.output((0, 2))})
-        torch.testing.assert_close(torch.stack([a.output for a in found], 1), clean.trace.outputs[1])
-        torch.testing.assert_close(torch.stack([a.pattern for a in found], 1), clean.trace.patterns[1])
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -124,15 +119,6 @@ def test_a_score_without_an_edge_lacks_what_the_early_head_adds_to_it(reader: st
     assert (found.pattern - clean.trace.patterns[1][:, 1]).abs().max() > 0.01
 
 
-def test_a_head_that_writes_nothing_has_no_edges() -> None:
-    model, tokens = build(config(norm="rms")), sample()
-    model.layers[0].W_O.data[2] = 0  # type: ignore[union-attr, operator]
-    clean = Run(model, tokens)
-    for reader in "QKV":
-        found = clean.patched_layer(1, {(reader, (0, 2)): torch.zeros_like(clean.streams[0])})
-        torch.testing.assert_close(torch.stack([a.output for a in found], 1), clean.trace.outputs[1])
-
-
 @pytest.mark.parametrize(("norm", "n_layers"), list(itertools.product(NORMS, (0, 1, 2, 3))))
 def test_order_by_order_the_paths_become_the_model(norm: str, n_layers: int) -> None:
     model, tokens = build(config(n_layers, norm=norm)), sample()
@@ -165,24 +151,10 @@ def test_a_given_pattern_moves_what_it_attends_to() -> None:
     torch.testing.assert_close(forced.replaced[0, 1].output[:, 1:], moved[:, :-1])
 
 
-def induction_model(d_vocab: int) -> Transformer:
-    """Return ``handmade.induction_pair`` in a model whose first head attends one position back by its bias."""
-    weights = handmade.induction_pair(d_vocab)
-    cell = config().model_copy(update={"n_heads": 1, "d_head": d_vocab, "d_model": 2 * d_vocab, "n_ctx": 23})
-    model = Transformer(cell, d_vocab, torch.Generator()).double().requires_grad_(False)
-    model.W_E.copy_(weights.W_E)
-    model.W_U.copy_(20 * weights.W_U)
-    for layer, (head,) in zip(model.layers, weights.layers, strict=True):
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            getattr(layer, name)[0] = getattr(head, name)
-    model.layers[0].bias[0, 1] = 50  # type: ignore[union-attr, index]
-    return model
-
-
 def test_induction_depends_on_the_key_edge_alone() -> None:
     """Elhage et al. 2021, "How Induction Heads Work": K-composition with the previous-token head, neither Q nor V."""
-    block, d_vocab = 11, 29
-    model, tokens = induction_model(d_vocab), handmade.repeated_tokens(3, 5, d_vocab, block)
+    model, tokens, block = seated(0, 0).double(), handmade.repeated_tokens(3, 5, D_VOCAB, BLOCK), BLOCK
+    model.W_U.mul_(20)
     clean = Run(model, tokens)
 
     def second(run: Run) -> tuple[float, float]:
@@ -197,15 +169,6 @@ def test_induction_depends_on_the_key_edge_alone() -> None:
         assert holds or (found[0] > loss + 1 and found[1] < 0.2)
     ideal = clean.force_pattern((0, 0), handmade.previous_token_pattern(tokens.shape[1]))
     assert second(ideal) == pytest.approx((loss, matching), abs=1e-6)
-
-
-def test_heads_that_are_not_there_and_edges_that_run_backwards_are_refused() -> None:
-    model, tokens = build(config()), sample()
-    clean = Run(model, tokens)
-    with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from \(0, 0\) to \(1, 2\), got \(1, 3\)"):
-        clean.zero((1, 3))
-    with pytest.raises(ValueError, match=r"expected a side of .* before 1, got 'K' and head \(1, 0\)"):
-        clean.patch_edge((1, 0), (1, 1), "K", clean.streams[0])
 
 
 def test_edges_patched_at_once_add_up_in_what_is_read() -> None:
@@ -231,15 +194,6 @@ def test_ablated_heads_write_their_mean_or_another_window() -> None:
         assert not clean.replaced
 
 
-def test_losses_are_of_the_next_tokens_or_of_those_given() -> None:
-    clean = Run(build(config()), sample())
-    log_p = clean.trace.logits.log_softmax(-1)
-    expected = -log_p[:, :-1].gather(-1, clean.tokens[:, 1:, None])[..., 0]
-    torch.testing.assert_close(clean.losses(), expected)
-    given = -log_p[:, 3:7].gather(-1, clean.tokens[:, 3:7, None])[..., 0]
-    torch.testing.assert_close(clean.losses(clean.tokens, slice(3, 7)), given)
-
-
 def test_all_edges_into_a_head_leave_it_the_embedding_alone() -> None:
     """Without a norm, the head then does what it would do directly after the embedding."""
     model, tokens = build(config(2, "relative", "none", False)), sample()
@@ -251,89 +205,57 @@ def test_all_edges_into_a_head_leave_it_the_embedding_alone() -> None:
     torch.testing.assert_close(found.output, output[:, 1], **CLOSE)
 
 
-@pytest.mark.parametrize("edge", [("Q", (1, 0)), ("R", (0, 0))])
-def test_an_edge_from_the_same_layer_or_to_no_side_is_refused(edge: tuple[str, Place]) -> None:
-    model, tokens = build(config()), sample()
-    clean = Run(model, tokens)
-    with pytest.raises(ValueError, match="expected a side of .* and a head of a layer before 1, got"):
-        clean.patch_edges((1, 0), {edge: clean.streams[0]})
+BACKWARDS = "expected a side of .* and a head of a layer before 1, got"
+NOT_THERE = r"expected heads \(layer, head\) from \(0, 0\) to \(1, 2\), got"
+TWICE = r"expected one intervention per head, got a second one on head \(1, 0\)"
+NO_PATTERN = r"head \(0, 1\): expected a pattern \(query × key\) of finite numbers"
+PATTERN_SHAPE = r"head \(0, 1\): expected a pattern of shape"
+SHAPE = "expected an activation of shape"
+NOTHING = "nothing would be ablated"
+FIRST, OWN = (0, 0), (0, 1)
+ABSENT = [(-1, 0), (0, -1), (0, 9), (9, 0)]  # Python would take layer −1 for the last one
 
 
-@pytest.mark.parametrize("place", [(-1, 0), (0, 9)])
-def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place) -> None:
-    """Guards against layer −1, which Python would take for the last layer."""
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (lambda run: run.patch_edges((1, 0), {("Q", (1, 0)): run.streams[0]}), BACKWARDS),
+        (lambda run: run.patch_edges((1, 0), {("R", FIRST): run.streams[0]}), BACKWARDS),
+        *((lambda run, head=head: run.patch_edge(head, (1, 0), "K", run.streams[0]), NOT_THERE) for head in ABSENT),
+        *((lambda run, head=head: run.patch_edge(FIRST, head, "K", run.streams[0]), NOT_THERE) for head in ABSENT),
+        *((lambda run, head=head: run.force_pattern(head, run.pattern(FIRST)), NOT_THERE) for head in ABSENT),
+        *((lambda run, head=head: run.write(head, run.pattern(FIRST)), NOT_THERE) for head in ABSENT),
+        *((lambda run, head=head: run.keeps_pattern(head), NOT_THERE) for head in ABSENT),
+        *((lambda run, head=head: run.zero(head), NOT_THERE) for head in ABSENT),
+        *((lambda run, head=head: run.mean_output(head), NOT_THERE) for head in ABSENT),
+        *((lambda run, layer=layer: run.patched_layer(layer, {}), NOT_THERE) for layer in (-1, 2)),
+        (lambda run: run.patch_edge(FIRST, (1, 0), "K", run.output(FIRST)).zero((1, 0)), TWICE),
+        (lambda run: run.zero((1, 0)).force_pattern((1, 0), run.pattern((1, 1))), TWICE),
+        (lambda run: run.force_pattern(OWN, run.pattern(FIRST)[0].mT), NO_PATTERN),
+        (lambda run: run.force_pattern(OWN, run.pattern(FIRST) * torch.nan), NO_PATTERN),
+        (lambda run: run.force_pattern(OWN, run.pattern(FIRST)[0, :1]), PATTERN_SHAPE),
+        (lambda run: run.force_pattern(OWN, torch.cat([run.pattern(FIRST)] * 2)), PATTERN_SHAPE),
+        (lambda run: run.patch_heads({OWN: run.streams[0][:1]}), SHAPE),
+        (lambda run: run.patch_heads({OWN: run.streams[0][:, :1]}), SHAPE),
+        (lambda run: run.patch_edge(OWN, (1, 0), "K", run.streams[0][..., :1]), SHAPE),
+        (lambda run: run.replace({OWN: HeadActivation(run.pattern(OWN)[:1], run.streams[0][:1])}), SHAPE),
+        (lambda run: run.losses(torch.full_like(run.tokens, -100)), "targets: expected tokens from 0 to"),
+        *((lambda run, at=at: run.losses(at=at), "give targets") for at in (slice(None), slice(-1, None))),
+        (lambda run: Run(run.model, run.tokens[:1]).mean(FIRST), NOTHING),
+        (lambda run: Run(run.model, run.tokens[:1]).resample(FIRST), NOTHING),
+        (lambda run: run.resample(FIRST, shift=len(run.tokens)), NOTHING),
+    ],
+)
+def test_what_would_be_undone_or_broadcast_or_change_nothing_is_refused(
+    refused: Callable[[Run], object], message: str
+) -> None:
     run = Run(build(config(2)), sample())
-    for intervene in (
-        lambda: run.patch_edge(place, (1, 0), "K", run.streams[0]),
-        lambda: run.patch_edge((0, 0), place, "K", run.streams[0]),
-        lambda: run.force_pattern(place, run.pattern((0, 0))),
-        lambda: run.write(place, run.pattern((0, 0))),
-        lambda: run.keeps_pattern(place),
-        lambda: run.patched_layer(-1, {}),
-        lambda: run.patched_layer(2, {}),
-    ):
-        with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from \(0, 0\)"):
-            intervene()
+    with pytest.raises(ValueError, match=message):
+        refused(run)
 
 
-def test_a_second_intervention_on_a_head_is_refused() -> None:
-    """It would undo the first in silence."""
+def test_interventions_on_different_heads_are_combined_and_the_last_position_has_a_loss_with_targets() -> None:
     run = Run(build(config(2)), sample())
-    patched = run.patch_edge((0, 0), (1, 0), "K", run.output((0, 0)).roll(1, 0))
-    for again in (
-        lambda: patched.patch_edge((0, 1), (1, 0), "Q", run.output((0, 1)).roll(1, 0)),
-        lambda: run.zero((1, 0)).force_pattern((1, 0), run.pattern((1, 1))),
-    ):
-        with pytest.raises(ValueError, match=r"expected one intervention per head, got a second one on head \(1, 0\)"):
-            again()
-    assert set(patched.zero((1, 1)).replaced) == {(1, 0), (1, 1)}
-
-
-def test_a_pattern_that_sees_the_future_or_is_no_number_is_refused() -> None:
-    run = Run(build(config(2)), sample())
-    n = run.tokens.shape[1]
-    for pattern in (torch.diag(torch.ones(n - 1), 1), torch.full((n, n), torch.nan)):
-        with pytest.raises(ValueError, match=r"head \(0, 1\): expected a pattern \(query × key\) of finite numbers"):
-            run.force_pattern((0, 1), pattern)
-
-
-def test_an_activation_of_another_shape_is_refused_and_not_broadcast() -> None:
-    run = Run(build(config(2)), sample())
-    n, write = run.tokens.shape[1], torch.zeros_like(run.streams[0])
-    for pattern in (torch.zeros(1, n), torch.zeros(len(run.tokens) + 1, n, n)):
-        with pytest.raises(ValueError, match=r"head \(0, 1\): expected a pattern of shape"):
-            run.force_pattern((0, 1), pattern)
-    for wrong in (write[:1], write[:, :1], write[..., :1]):
-        with pytest.raises(ValueError, match="expected an activation of shape"):
-            run.patch_heads({(0, 1): wrong})
-        with pytest.raises(ValueError, match="expected an activation of shape"):
-            run.patch_edge((0, 1), (1, 0), "K", wrong)
-    with pytest.raises(ValueError, match="expected an activation of shape"):
-        run.replace({(0, 1): HeadActivation(run.pattern((0, 1))[:1], write[:1])})
-    for place in ((-1, 0), (0, -1), (9, 0)):
-        for read in (run.pattern, run.output, run.mean_output):
-            with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from"):
-                read(place)
-    with pytest.raises(ValueError, match="targets: expected tokens from 0 to"):
-        run.losses(torch.full_like(run.tokens, -100))
-
-
-def test_the_last_position_has_a_loss_only_with_targets() -> None:
-    run = Run(build(config(2)), sample())
-    for at in (slice(None), slice(-1, None)):
-        with pytest.raises(ValueError, match="expected positions before the last .* give targets"):
-            run.losses(at=at)
-        assert run.losses(run.tokens, at).isfinite().all()
-
-
-def test_an_ablation_that_would_change_nothing_is_refused() -> None:
-    """In a single window, the mean over windows and the write of another window are the head's own write."""
-    model, tokens = build(config(2)), sample()
-    one, several = Run(model, tokens[:1]), Run(model, tokens)
-    for ablate in (
-        lambda: one.mean((0, 0)),
-        lambda: one.resample((0, 0)),
-        lambda: several.resample((0, 0), shift=len(tokens)),
-    ):
-        with pytest.raises(ValueError, match="nothing would be ablated"):
-            ablate()
+    assert set(run.zero((1, 0)).zero((1, 1)).replaced) == {(1, 0), (1, 1)}
+    own = -run.trace.logits.log_softmax(-1).gather(-1, run.tokens[..., None])[..., 0]
+    torch.testing.assert_close(run.losses(run.tokens, slice(3, None)), own[:, 3:])

@@ -1,15 +1,13 @@
 """List the skip-trigrams with the largest effects on held-out text, test them in the text, and list spurious ones.
 
-Half of the documents choose the skip-trigrams, and the other half judges them. The choice is not by effect alone,
-because a head that finds no match attends to some common token and raises common outputs. Summed over the text, this
-bias exceeds the effect of every skip-trigram. Therefore only triples that the choosing documents contain beyond chance
-are listed, and the judging documents test them again. A head's rate of copying (out equals the source) is taken over
-all its candidates that pass both tests. It is compared with the rate among triples that are sampled from the text and
-pass both tests. See docs/framework.md §3.8 to §3.10.
+Half of the documents choose the skip-trigrams, and the other half judges them. Only triples that the choosing documents
+contain beyond chance are listed, because a head without a match attends to some common token and raises common outputs,
+and summed over the text this bias exceeds every skip-trigram. See docs/framework.md §3.8 to §3.10.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,9 +47,7 @@ SUSPECTS, BUGS = 40, 3  # costliest spurious combinations per head: how many are
 
 @dataclass(frozen=True)
 class Circuits:
-    """A head with its QK (query-key) and OV (output-value) circuits.
-
-    In both, each token's embedding is multiplied by the scale that the norm gives to it alone."""
+    """A head with its circuits, where the norm scales each token's embedding as it does the token alone."""
 
     layer: int
     head: int
@@ -63,6 +59,19 @@ class Circuits:
         source, destination, out = t
         qk, ov = (self.qk.left[destination] @ self.qk.right[:, source], self.ov.left[out] @ self.ov.right[:, source])
         return qk.item(), ov.item()
+
+    def columns(self, data: EvalData, rank: int, t: Triple, c: Counts) -> dict[str, Any]:
+        """Return the columns that ``SkipTrigramRow`` and ``SkipTrigramBugRow`` have in common."""
+        qk, ov = self.read(t)
+        return {
+            "layer": self.layer,
+            "head": self.head,
+            "rank": rank,
+            "qk_nats": qk,
+            "ov_logit": ov,
+            **dict(zip(("source", "destination", "out"), (data.words[token] for token in t), strict=True)),
+            **{f"text_{name}": getattr(c, name) for name in ("places", "hits", "expected", "lift")},
+        }
 
 
 Suspect = tuple[Circuits, Triple, SpuriousCost]
@@ -81,17 +90,25 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         at, log_probs = occurrences(data.windows[shown]), trained.natural.logits[shown].log_softmax(-1)
         words = same_words(data.words)
         base = _base_rate(at, words, chooser, judge)
-    for circuits in _heads(trained, data):
-        circuit, weight = _carried(trained, circuits, shown, at)
+    w = trained.weights
+    for layer, h in trained.places:
+        head = w.layers[layer][h]
+        circuits = Circuits(layer, h, qk_circuit(w, head.W_QK, data.unigram), ov_circuit(w, head.W_OV))
+        circuit, weight = _carried(trained, layer, h, shown, at)
         found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, config.top_k))
         triples = [entry.triple for entry in found]
         before, judged = counts(chooser, triples), counts(judge, triples)
         tallies.append(_tally(circuits, triples, before, judged, words, base))
         chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
         for rank, (entry, c) in enumerate(chosen[: config.top_k], start=1):
-            change = loss_reduction(circuit, log_probs, weight, at, entry.triple)
-            effect = (entry.places, entry.total / entry.places, change)
-            rows.append(SkipTrigramRow(*_columns(data, circuits, rank, entry.triple, effect, c)))
+            rows.append(
+                SkipTrigramRow(
+                    **circuits.columns(data, rank, entry.triple, c),
+                    places=entry.places,
+                    effect_logits=entry.total / entry.places,
+                    change_nats=loss_reduction(circuit, log_probs, weight, at, entry.triple),
+                )
+            )
         costly = [
             (circuits, t, spurious_cost(circuit, log_probs, weight, at, t))
             for t in spurious_triples(triples[:CROSSED])
@@ -100,14 +117,19 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         suspects += sorted(costly, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
     suspect_counts = counts(judge, [s[1] for s in suspects])
     bugs = [
-        SkipTrigramBugRow(*_columns(data, circuits, rank, t, (cost.places, cost.loss_nats, cost.balance_nats), c))
+        SkipTrigramBugRow(
+            **circuits.columns(data, rank, t, c),
+            places=cost.places,
+            price_nats=cost.loss_nats,
+            balance_nats=cost.balance_nats,
+        )
         for rank, (circuits, t, cost), c in _bugs(suspects, suspect_counts)
     ]
     return {"skip_trigrams": rows, "skip_trigram_tallies": tallies, "skip_trigram_bugs": bugs}
 
 
 def same_words(words: Sequence[str]) -> Int[Tensor, "vocab"]:
-    """Give each token a number, the same for tokens that differ only in case and leading spaces."""
+    """Give each token a number, the same for tokens of the same word."""
     numbers: dict[str, int] = {}
     return torch.tensor([numbers.setdefault(word_of(w), len(numbers)) for w in words])
 
@@ -158,39 +180,19 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 def _bugs(suspects: list[Suspect], suspect_counts: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
     """Yield the skip-trigram bugs of each head, at most ``BUGS``, each with its rank and counts."""
-    listed: dict[tuple[int, int], int] = {}
-    for suspect, c in zip(suspects, suspect_counts, strict=True):
-        circuits, _, cost = suspect
+    listed: Counter[tuple[int, int]] = Counter()
+    for (circuits, t, cost), c in zip(suspects, suspect_counts, strict=True):
         place = (circuits.layer, circuits.head)
-        if c.places >= ENOUGH and c.hits <= c.expected and cost.loss_nats > 0 and listed.get(place, 0) < BUGS:
-            listed[place] = listed.get(place, 0) + 1
-            yield listed[place], suspect, c
-
-
-def _columns(
-    data: EvalData, circuits: Circuits, rank: int, t: Triple, effect: tuple[int, float, float], c: Counts
-) -> tuple[Any, ...]:
-    """Return the columns of a skip-trigram or a bug: head, rank, words, ``effect``, QK and OV entries, and counts in
-    the text."""
-    words = (data.words[token] for token in t)
-    place, entries = (circuits.layer, circuits.head), circuits.read(t)
-    return (*place, rank, *words, *effect, *entries, c.places, c.hits, c.expected, c.lift)
+        if c.places >= ENOUGH and c.hits <= c.expected and cost.loss_nats > 0 and listed[place] < BUGS:
+            listed[place] += 1
+            yield listed[place], (circuits, t, cost), c
 
 
 def _carried(
-    trained: TracedModel, circuits: Circuits, shown: Int[Tensor, "some"], at: Occurrences
+    trained: TracedModel, layer: int, h: int, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
     """Return the head's OV circuit from unscaled embeddings, and the ``source_weight`` of each occurrence."""
     weights, natural = trained.model.weights(), trained.natural
-    layer, h = circuits.layer, circuits.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)
     pattern, read, final = natural.patterns[layer][shown, h], natural.scales[layer][shown], natural.scales[-1][shown]
     return circuit, source_weight(pattern, read, final, at)
-
-
-def _heads(trained: TracedModel, data: EvalData) -> list[Circuits]:
-    w = trained.weights
-    return [
-        Circuits(layer, h, qk_circuit(w, w.layers[layer][h].W_QK, data.unigram), ov_circuit(w, w.layers[layer][h].W_OV))
-        for layer, h in trained.places
-    ]

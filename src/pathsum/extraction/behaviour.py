@@ -1,6 +1,4 @@
-"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure the logit-lens loss before the first
-layer and after each layer (docs/framework.md §3.17).
-"""
+"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure logit-lens losses (§3.17)."""
 
 from __future__ import annotations
 
@@ -36,35 +34,35 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.heads import LabelRow
 from pathsum.records.paths import LensRow
+from pathsum.records.registry import intervals
 from pathsum.statistics.bootstrap import independent, mean_intervals
-from pathsum.text.repeated import repeated_random
 
 _SEED = 2022
+
+WindowScore = Callable[[Pattern], Float[Tensor, "head batch"]]
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The attention patterns of the heads of one layer on windows of one kind, and their chance level."""
+    """The attention patterns of the heads of one layer on windows of one kind."""
 
     pattern: Pattern
     even: Float[Tensor, "n head query key"]  # chance level: uniform causal attention, weighted in the same way
 
     @staticmethod
     def plain(pattern: Pattern) -> Shown:
-        """Return the patterns as they are, with uniform causal attention as their chance level."""
         return Shown(pattern, uniform_attention(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
 
     @staticmethod
     def weighted(pattern: Pattern, read: Tensor, heads: Sequence[Head]) -> Shown:
-        """Weight the patterns, and uniform causal attention, by the norm of what each head moves
-        (docs/framework.md §3.14). ``read`` is what the layer reads."""
+        """Weight both by the norm of what each head moves (docs/framework.md §3.14); ``read`` is the layer's input."""
         even = uniform_attention(pattern.shape[-1]).expand_as(pattern)
         return Shown(value_weighted(pattern, read, heads), value_weighted(even, read, heads))
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The scores of heads (of one layer, or of all layers) for one behavior, by window, with their chance levels."""
+    """The scores of heads for one behavior, by window."""
 
     behaviour: str
     values: Float[Tensor, "head batch"]
@@ -73,7 +71,6 @@ class Measure:
 
 
 def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
-    """Join the measures of each layer into measures of all heads."""
     return [
         Measure(of[0].behaviour, torch.cat([m.values for m in of]), torch.cat([m.chance for m in of]), of[0].documents)
         for of in zip(*measured, strict=True)
@@ -81,8 +78,7 @@ def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``labels`` (behaviors of each head; no rows without layers) and ``lens`` (logit-lens losses).
-    ValueError if the windows are from a single document."""
+    """Return the records ``labels`` (no rows without layers) and ``lens``."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         read = reads(trained.model, data.windows[:, :-1], trained.natural)
@@ -112,7 +108,7 @@ def label_rows(
     offsets = torch.cat(best)
 
     def at_best(pattern: Pattern, distances: Int[Tensor, "head"]) -> list[Measure]:
-        score = partial(at_offset, distances=distances)
+        score = partial(by_window, partial(at_offset, distances=distances))
         return [_measure("offset", score, Shown.plain(pattern[judged]), documents[judged])]
 
     found = [
@@ -130,33 +126,43 @@ def label_rows(
         given = labels(scores)
         for s in scores:
             distance = int(offsets[at]) if s.behaviour == "offset" else None
-            numbers = (*s.interval, s.chance, s.threshold, distance)
-            rows.append(LabelRow(layer, head, s.behaviour, *numbers, labelled=behaviour_of(s.behaviour) in given))
+            rows.append(
+                LabelRow(
+                    layer=layer,
+                    head=head,
+                    behaviour=s.behaviour,
+                    **intervals("", score=s.interval),
+                    chance=s.chance,
+                    threshold=s.threshold,
+                    distance=distance,
+                    labelled=behaviour_of(s.behaviour) in given,
+                )
+            )
     return rows
 
 
 def _on_text(pattern: Pattern, read: Tensor, heads: Sequence[Head], data: EvalData) -> list[Measure]:
     text, weighted = Shown.plain(pattern), Shown.weighted(pattern, read, heads)
     keys, documents = followers(data.windows[:, :-1]), data.window_documents
-    repeating = documents[keys.any((-2, -1))]
+    repeating, bos = documents[keys.any((-2, -1))], partial(by_window, positional.bos)
     return [
-        _measure("previous token", positional.previous_token, text, documents),
-        _measure("two tokens back", two_back, text, documents),
-        _after("induction: natural", text, keys, repeating),
-        _measure("attends to BOS (attention sink)", positional.bos, text, documents),
-        _measure("BOS, value-weighted", positional.bos, weighted, documents),
-        _after("natural, value-weighted", weighted, keys, repeating),
+        _measure("previous token", partial(by_window, positional.previous_token), text, documents),
+        _measure("two tokens back", partial(by_window, two_back), text, documents),
+        _measure("induction: natural", _after(keys), text, repeating),
+        _measure("attends to BOS (attention sink)", bos, text, documents),
+        _measure("BOS, value-weighted", bos, weighted, documents),
+        _measure("natural, value-weighted", _after(keys), weighted, repeating),
     ]
 
 
 def _on_repeats(trained: TrainedModel) -> list[Measure]:
     block, trace, tokens = trained.block, trained.repeated, trained.repeated_tokens
-    matching = partial(induction.prefix_matching, block=block)
+    matching = partial(by_window, partial(induction.prefix_matching, block=block))
 
     def matched(pattern: Tensor, read: Tensor, heads: Sequence[Head]) -> list[Measure]:
         copies = Shown.plain(pattern)
         return [
-            _measure("duplicate token", partial(duplicate_token, block=block), copies),
+            _measure("duplicate token", partial(by_window, partial(duplicate_token, block=block)), copies),
             _measure("induction: uniform", matching, copies),
             _measure("uniform, value-weighted", matching, Shown.weighted(pattern, read, heads)),
         ]
@@ -179,37 +185,28 @@ def _by_frequency(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator
 ) -> list[Measure]:
     """Score induction on repeated random tokens that are sampled by corpus frequency."""
-    n_ctx = trained.model.config.n_ctx
-    tokens, _ = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.unigram)
+    tokens = data.repeats(config.repeated_windows, trained.model.config.n_ctx, generator, data.unigram)
     keys, patterns = followers(tokens), trained.model.trace(tokens).patterns
-    return by_layer([_after("induction: by frequency", Shown.plain(pattern), keys)] for pattern in patterns)
+    shown = map(Shown.plain, patterns)
+    return by_layer([_measure("induction: by frequency", _after(keys), some)] for some in shown)
 
 
 def _measure(
-    behaviour: str, score: Callable[[Pattern], Tensor], shown: Shown, documents: Int[Tensor, "batch"] | None = None
+    behaviour: str, score: WindowScore, shown: Shown, documents: Int[Tensor, "batch"] | None = None
 ) -> Measure:
-    """Apply ``score`` to each window, and to uniform attention for the chance level."""
-    values, chance = by_window(score, shown.pattern), by_window(score, shown.even).mean(-1)
+    """Score the patterns of each window, and uniform attention for the chance level."""
+    values, chance = score(shown.pattern), score(shown.even).mean(-1)
     return Measure(behaviour, values, chance, independent(values) if documents is None else documents)
 
 
-def _after(
-    behaviour: str,
-    shown: Shown,
-    keys: Bool[Tensor, "batch query key"],
-    documents: Int[Tensor, "n"] | None = None,
-) -> Measure:
+def _after(keys: Bool[Tensor, "batch query key"]) -> WindowScore:
     """Score the attention to ``keys``, the followers of earlier occurrences of the current token."""
-    values = after_earlier(shown.pattern, keys)
-    chance = after_earlier(shown.even.expand(len(keys), -1, -1, -1), keys).mean(-1)
-    return Measure(behaviour, values, chance, independent(values) if documents is None else documents)
+    return lambda pattern: after_earlier(pattern.expand(len(keys), -1, -1, -1), keys)
 
 
 def lens_rows(
     read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], data: EvalData, generator: torch.Generator
 ) -> list[LensRow]:
-    """Measure the loss on held-out windows if the residual stream before the first layer and after each layer is
-    unembedded (docs/framework.md §3.17)."""
-    losses = lens_losses(read, W_U, data.windows[:, 1:])
-    found = mean_intervals(losses, data.window_documents, generator)
-    return [LensRow(layers, *interval) for layers, interval in enumerate(found)]
+    """Measure the held-out loss if the residual stream before the first layer and after each layer is unembedded."""
+    found = mean_intervals(lens_losses(read, W_U, data.windows[:, 1:]), data.window_documents, generator)
+    return [LensRow(layers=n, **intervals("", loss_nats=i)) for n, i in enumerate(found)]

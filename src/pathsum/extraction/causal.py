@@ -1,6 +1,4 @@
-"""Measure the effect on the loss of interventions on heads, edges, virtual heads and attention patterns
-(docs/framework.md §5.8 and §5.9).
-"""
+"""Measure the effect of interventions on heads, edges, virtual heads and patterns (docs/framework.md §5.8, §5.9)."""
 
 from __future__ import annotations
 
@@ -16,12 +14,13 @@ from torch import Tensor
 from pathsum.behavior.in_context import in_context_loss_drop
 from pathsum.behavior.induction import prefix_matching
 from pathsum.config import ExtractConfig
+from pathsum.extraction.circuit import contrasts
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.key_edge import contrasts
-from pathsum.extraction.terms import term_rows
+from pathsum.extraction.norm_scales import term_rows
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.ablations import CONTROL, METHODS, AblationRow
+from pathsum.records.registry import intervals
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
@@ -49,8 +48,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Bench:
-    """Windows on which every intervention is measured, the run without intervention, and what can replace a head's
-    writes."""
+    """Windows on which every intervention is measured, and what can replace a head's writes."""
 
     clean: Run
     targets: Int[Tensor, "batch pos"]
@@ -62,7 +60,6 @@ class Bench:
     def of(
         model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor, whole: Trace | None = None
     ) -> Bench:
-        """Run ``model`` on ``tokens``."""
         clean = Run(model, tokens)
         return Bench(clean, targets, scored, tuple(o.mean(0) for o in (whole or clean.trace).outputs), rotation)
 
@@ -80,8 +77,7 @@ class Bench:
         return output - output @ self.rotation
 
     def ablated(self, heads: Iterable[Place], method: str) -> Run:
-        """Return the run with the writes of all ``heads`` ablated together by ``method`` (``instead``); the run without
-        intervention if there are no heads."""
+        """Return the run with the writes of all ``heads`` ablated together by ``method`` (``instead``)."""
         return self.clean.patch_heads({place: self.instead(place, method) for place in heads})
 
     def losses(self, run: Run) -> Float[Tensor, "batch n"]:
@@ -95,21 +91,21 @@ Runs = tuple[Run, ...]  # one on each bench
 
 @dataclass(frozen=True)
 class Trial:
-    """One intervention, by the columns that describe it in the record ``ablations``."""
+    """One intervention, by the columns of ``AblationRow`` that describe it."""
 
-    target: str  # head, edge, virtual or pattern
-    place: Place  # the head, or the late head of an edge or a virtual head
+    target: str
+    layer: int
+    head: int
     method: str
     patterns: str = RECOMPUTED
-    kind: str | None = None  # Q, K or V, of an edge
-    early: tuple[int | None, int | None] = (None, None)  # the early head of an edge or a virtual head
+    kind: str | None = None
+    early_layer: int | None = None
+    early_head: int | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The losses and scores under an intervention, as Python numbers.
-
-    Small tensors that outlive a trial would fragment the memory that the logits of the next trial need."""
+    """Python numbers, because small tensors that outlive a trial would fragment the memory of the next one's logits."""
 
     loss: list[float]  # on held-out text, by window; nats per token
     loss_drop: float  # in-context loss drop on held-out text, nats
@@ -136,13 +132,19 @@ def intervened(
     copies = mean_intervals(second, independent(second), generator)
     rows = []
     for t, f, a, b in zip(trials, found, losses, copies, strict=True):
-        changes = (*a, f.loss_drop - without.loss_drop, *b, f.prefix_matching - without.prefix_matching)
-        rows.append(AblationRow(t.target, t.kind, *t.place, *t.early, t.method, t.patterns, *changes, len(f.loss)))
+        rows.append(
+            AblationRow(
+                **vars(t),
+                **intervals(loss_nats=a, second_copy_nats=b),
+                loss_drop_nats=f.loss_drop - without.loss_drop,
+                prefix_matching=f.prefix_matching - without.prefix_matching,
+                windows=len(f.loss),
+            )
+        )
     return rows
 
 
 def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, float]) -> Measured:
-    """Measure losses and scores under an intervention."""
     text, copies = runs
     losses = benches[0].losses(text)
     return Measured(
@@ -166,8 +168,8 @@ def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
     for place in benches[0].clean.places:
         for method in (*METHODS, CONTROL):
             runs = tuple(b.ablated([place], method) for b in benches)
-            yield Trial("head", place, method), runs
-            yield Trial("head", place, method, FROZEN), _frozen(runs)
+            yield Trial("head", *place, method), runs
+            yield Trial("head", *place, method, FROZEN), _frozen(runs)
 
 
 def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
@@ -180,9 +182,9 @@ def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
                     for head in range(len(patched[0])):
                         late = (layer, head)
                         runs = tuple(b.clean.replace({late: p[head]}) for b, p in zip(benches, patched, strict=True))
-                        yield Trial("edge", late, method, RECOMPUTED, kind, early), runs
+                        yield Trial("edge", *late, method, RECOMPUTED, kind, *early), runs
                         if kind == "V":
-                            yield Trial("virtual", late, method, FROZEN, None, early), _frozen(runs)
+                            yield Trial("virtual", *late, method, FROZEN, None, *early), _frozen(runs)
 
 
 def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
@@ -190,7 +192,7 @@ def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
     for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
         if place[0] == 0:
             runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)
-            yield Trial("pattern", place, "previous token"), runs
+            yield Trial("pattern", *place, "previous token"), runs
 
 
 def _frozen(runs: Runs) -> Runs:

@@ -25,6 +25,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.records import registry
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.heads import HeadRow
+from pathsum.records.registry import intervals
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
 from pathsum.records.summary import CellSummary
@@ -53,10 +54,9 @@ def extract(
     data: EvalData,
     config: ExtractConfig,
 ) -> Cell:
-    """Return all records of the model with these ``checkpoints`` (in order of training) and this evaluation ``log``.
+    """Return all records of the model with these ``checkpoints``, one for each evaluation of the ``log``.
 
-    The model runs in float32, except in exactness checks (float64). Errors as in ``load_checkpoint``. ValueError also
-    if there is not one checkpoint per evaluation, or if held-out windows are from a single document."""
+    ValueError also if held-out windows are from a single document. Other errors as in ``load_checkpoint``."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
@@ -68,7 +68,6 @@ def extract(
 
 
 def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
-    """Return the summary of a model: the numbers that metrics.json and the claims use."""
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
     direct = bigram.direct_path(trained.weights)
@@ -114,18 +113,11 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
 def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     """Return losses on the verdict windows, each with its 95 % bootstrap interval over documents, in nats per token."""
     losses = token_losses(model, data.held_out)
-    values = {
-        "val_loss": losses.mean(1),
-        "in_context_loss_drop": loss_drops(losses),
-    }
+    values = {"val_loss": losses.mean(1), "in_context_loss_drop": loss_drops(losses)}
     if icl_positions(losses.shape[1]) is not None:
         values["icl_loss_drop"] = torch.tensor([icl_loss_drop(row) for row in losses.tolist()], dtype=torch.float64)
     if data.bigram_losses is not None:
         values["bigram_excess"] = values["val_loss"] - data.bigram_losses.mean(1)
     generator = torch.Generator().manual_seed(_SEED)
     found = mean_intervals(torch.stack([*values.values()]), data.documents, generator)
-    return {
-        f"{name}_{key}": value
-        for name, interval in zip(values, found, strict=True)
-        for key, value in zip(("nats", "low", "high"), interval, strict=True)
-    }
+    return intervals(**{f"{name}_nats": interval for name, interval in zip(values, found, strict=True)})

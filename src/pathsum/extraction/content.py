@@ -1,12 +1,9 @@
-"""Split logits by the offset of their content (current token, previous token, further back) and by hops, and attention
-scores by offset (docs/framework.md §2.5).
-"""
+"""Split logits by hops and by the offset of their content, and attention scores by offset (docs/framework.md §2.5)."""
 
 from __future__ import annotations
 
 import copy
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +18,11 @@ from pathsum.circuits.paths import exactness
 from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import WINDOWS
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.pairs import add_up, pairs, score_errors
+from pathsum.extraction.norm_scales import reductions
+from pathsum.extraction.score_paths import add_up, pairs, score_errors
 from pathsum.model.transformer import Transformer
 from pathsum.records.paths import ContentRow, ContentScoreRow
+from pathsum.records.registry import intervals
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
 
 CHUNK = 16  # windows whose logits, one set per group, are in memory at the same time
@@ -46,7 +45,6 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
-    """Return the groupings of routes by hops and by offset, for windows of ``pos`` tokens."""
     return by_hops(model.config.n_layers, pos), by_offset(pos)
 
 
@@ -57,8 +55,7 @@ def content_rows(
     documents: Int[Tensor, "batch"],
     error: float,
 ) -> list[ContentRow]:
-    """Measure the loss reduction by each group, both when it is added to the groups before it and when it is removed
-    from the sum of all groups."""
+    """Measure the loss reduction by each group, added to the groups before it and removed from all groups."""
     parts = [_reductions(trained, grouping, slice(at, at + CHUNK), windows) for at in range(0, len(windows), CHUNK)]
     generator = torch.Generator().manual_seed(_SEED)
     added, removed, *own = (
@@ -66,7 +63,13 @@ def content_rows(
     )
     scaled: Sequence[Columns] = own[0] if own else [NO_INTERVAL] * len(added)
     return [
-        ContentRow(grouping.kind, name, *a, *r, *o, windows=len(windows), exactness=error)
+        ContentRow(
+            kind=grouping.kind,
+            content=name,
+            **intervals(added_nats=a, removed_nats=r, own_scale_nats=o),
+            windows=len(windows),
+            exactness=error,
+        )
         for name, a, r, o in zip(grouping.names, added, removed, scaled, strict=True)
     ]
 
@@ -74,8 +77,7 @@ def content_rows(
 def _reductions(
     trained: TrainedModel, grouping: Grouping, some: slice, windows: Int[Tensor, "batch window"]
 ) -> list[Float[Tensor, "group n"]]:
-    """Return the loss reductions in ``some`` of the windows: by each group when it is added, when it is removed and,
-    for groups by hops, when it is added at its own norm scales."""
+    """Return the loss reductions in ``some`` windows: added, removed and, for hops, added at own norm scales."""
     trace, weights = trained.natural, trained.model.weights()
     tokens, targets = windows[some, :-1], windows[some, 1:]
     patterns, scales = ([values[: len(windows)][some] for values in kind] for kind in (trace.patterns, trace.scales))
@@ -85,25 +87,14 @@ def _reductions(
     losses = [window_losses(logits, targets) for logits in lower]
     without = torch.stack([window_losses(lower[-1] - part, targets) for part in parts])
     found = [-torch.stack(losses).diff(dim=0), without - losses[-1]]
-    return [*found, _at_own_scale(trained.model, patterns, tokens, targets)] if grouping.kind == HOPS else found
-
-
-def _at_own_scale(
-    model: Transformer,
-    patterns: Sequence[Float[Tensor, "batch head query key"]],
-    tokens: Int[Tensor, "batch pos"],
-    targets: Int[Tensor, "batch pos"],
-) -> Float[Tensor, "group batch"]:
-    """Measure the loss reduction by each number of hops, with the norm scales of the routes up to that number
-    (docs/framework.md §2.7)."""
-    ends = hop_by_hop(model.weights(), tokens, patterns, lambda x: model.normalise(x)[0])
-    losses = [window_losses(F.linear(end, model.W_U), targets) for end in ends]
-    return -torch.stack([torch.full_like(losses[0], math.log(len(model.W_U))), *losses]).diff(dim=0)
+    if grouping.kind == HOPS:
+        ends = hop_by_hop(weights, tokens, patterns, lambda x: trained.model.normalise(x)[0])
+        found.append(reductions(ends, trained.model.W_U, targets))
+    return found
 
 
 def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
-    """Split the attention scores of every head past the first layer by the offsets of content at query and key, on
-    repeated random tokens."""
+    """Split the attention scores of every head past the first layer by offset, on repeated random tokens."""
     model, tokens, trace = trained.model, trained.repeated_tokens, trained.repeated
     grouping = by_offset(tokens.shape[1])
     layers = reads(model.weights(), tokens, trace.patterns, trace.scales, grouping)
@@ -114,12 +105,11 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
         for pair in pairs(model, layer, parts, grouping.names, trained.block)
     ]
     generator = torch.Generator().manual_seed(_SEED)
-    whole = {place: torch.stack([p.nats for p in found if (p.layer, p.head) == place]).sum(0) for place in errors}
+    whole = {place: torch.stack([p.nats for p in found if p.place == place]).sum(0) for place in errors}
     rows = []
     for p in found:
-        place = (p.layer, p.head)
-        _, low, high = p.share(whole[place], generator) or NO_INTERVAL
-        rows.append(ContentScoreRow(*place, p.query, p.key, *p.summary(), errors[place], low, high))
+        _, low, high = p.share(whole[p.place], generator) or NO_INTERVAL
+        rows.append(ContentScoreRow(**p.columns(), exactness=errors[p.place], share_low=low, share_high=high))
     return rows
 
 

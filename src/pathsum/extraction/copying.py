@@ -14,6 +14,7 @@ from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace
 from pathsum.records.heads import CopyingRow
+from pathsum.records.registry import intervals
 from pathsum.statistics.bootstrap import mean_intervals
 
 CHUNK = 8  # windows in memory at the same time
@@ -22,7 +23,7 @@ _SEED = 2026
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``copying``, one row per head. ValueError if the windows are from a single document."""
+    """Return the record ``copying``, one row per head."""
     natural, weights, rows = trained.natural, trained.model.weights(), []
     generator, tokens = torch.Generator().manual_seed(_SEED), data.windows[:, :-1]
     unit = natural.scales[-1].mean()  # one number, because the scale of a query depends on what was attended to
@@ -33,13 +34,20 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
             attended, spread = attended_logits(patterns[:, head], output, tokens, weights.W_U)
             values = torch.stack([unit * attended, rises])
             a, b = mean_intervals(values, data.window_documents, generator)
-            rows.append(CopyingRow(layer, head, *a, unit.item() * spread, *b, len(tokens)))
+            rows.append(
+                CopyingRow(
+                    layer=layer,
+                    head=head,
+                    spread_nats=unit.item() * spread,
+                    **intervals(attended_nats=a, removal_nats=b),
+                    windows=len(tokens),
+                )
+            )
     return {"copying": rows}
 
 
 def removals(weights: Weights, trace: Trace, layer: int, data: EvalData) -> Float[Tensor, "head batch"]:
-    """Return the rise of the loss in each window, in nats per token, without the own OV entry of each attended token,
-    for each head of a layer. Attention to key 0 (BOS) is left as it is."""
+    """Return the rise of the loss, in nats per token, without the own OV entry of each attended token but BOS."""
     own, found = torch.stack([own_entries(weights, head) for head in weights.layers[layer]]), []
     tensors = (data.windows, trace.patterns[layer], trace.scales[layer], trace.scales[-1], trace.logits)
     for windows, pattern, before, after, logits in zip(*(tensor.split(CHUNK) for tensor in tensors), strict=True):

@@ -1,6 +1,4 @@
-"""Follow heads and edges over training, and find their change points; measure losses on single tokens
-(docs/framework.md §6.5 and §6.6).
-"""
+"""Follow heads, edges and losses over training, and find their change points (docs/framework.md §6.5, §6.6)."""
 
 from __future__ import annotations
 
@@ -27,8 +25,9 @@ from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.formation import ChangePointRow, FormationRow, TokenLossRow, around_onset
+from pathsum.records.registry import intervals
 from pathsum.records.roles import HeadRoles, Place
-from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, resampled_means
+from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, resampled_means
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 from pathsum.training.evaluate import token_losses
 
@@ -52,18 +51,18 @@ Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``formation``, ``changes`` and ``token_losses``."""
-    pair, log, settled = final_pair(trained), trained.log, trained.settled
+    log, settled, few = trained.log, trained.settled, len(data.windows[:TEXT])
     kept, around = sorted({0, *settled}), around_onset(log) if trained.onset else ()
-    each, drops, single, few = [], [], [], len(data.windows[:TEXT])
+    each, drops, single = [], [], []
     for i in kept:
         model = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash)
         losses = token_losses(model, data.held_out[: None if i in around else few])
         drops.append(drop_columns(losses, data))
         losses = losses[:few]
-        each.append(measure(model, losses, pair, trained, data))
+        each.append(measure(model, losses, trained, data))
         if i in settled:
             some = losses[:TRAJECTORY_WINDOWS].flatten().tolist()
-            single.append(TokenLossRow(log[i].step, log[i].tokens_seen, some))
+            single.append(TokenLossRow(step=log[i].step, tokens_seen=log[i].tokens_seen, losses_nats=some))
     curves = {name: torch.stack([values[name] for values in each]) for name in each[0] if name in CHANGES}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
@@ -71,46 +70,36 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     rows = []
     for i, values, drop in zip(kept, each, drops, strict=True):
         means: dict[str, Any] = {name: values[name].mean().item() if name in values else None for name in CHANGES}
-        rows.append(FormationRow(log[i].step, log[i].tokens_seen, **means | drop))
-    changes = [row for row in found if row is not None]
-    return {"formation": rows, "changes": changes, "token_losses": single}
+        rows.append(FormationRow(step=log[i].step, tokens_seen=log[i].tokens_seen, **means | drop))
+    return {"formation": rows, "changes": [row for row in found if row is not None], "token_losses": single}
 
 
 def drop_columns(losses: Float[Tensor, "batch pos"], data: EvalData) -> dict[str, Any]:
-    """Return the fields of ``FormationRow`` on loss drops, from the ``losses`` on the first held-out windows."""
+    """Return the columns of ``FormationRow`` on loss drops, from the ``losses`` on the first held-out windows."""
     documents = data.documents[: len(losses)]
     every = losses if len(losses) == len(data.held_out) else losses[:0]  # on few windows, the text makes a drop
     icl = [drop for row in every.tolist() if (drop := icl_loss_drop(row)) is not None]
-    interval: Columns = NO_INTERVAL
     ours = loss_drops(losses) - data.bigram_drops[: len(losses)]
+    _, *ends = NO_INTERVAL
     if len(documents.unique()) > 1:
-        (interval,) = mean_intervals(ours[None], documents, torch.Generator().manual_seed(_SEED))
+        _, *ends = mean_intervals(ours[None], documents, torch.Generator().manual_seed(_SEED))[0]
     return {
-        "loss_drop_nats": ours.mean().item(),
-        "loss_drop_low": interval[1],
-        "loss_drop_high": interval[2],
+        **intervals(loss_drop_nats=(ours.mean().item(), *ends)),
         "icl_loss_drop_nats": statistics.fmean(icl) if icl else None,
         "windows": len(losses),
     }
 
 
 def final_pair(trained: TrainedModel) -> tuple[int, Place] | None:
-    """Return the previous-token head (its number in the first layer) and the induction head at the end of training;
-    None if either is missing."""
+    """Return the number of the previous-token head in the first layer, and the induction head; None without either."""
     roles = HeadRoles.of(trained.log)
     return (roles.previous[1], roles.induction) if roles.previous and roles.induction else None
 
 
-def measure(
-    model: Transformer, losses: Float[Tensor, "batch pos"], pair: tuple[int, Place] | None, trained: TrainedModel,
-    data: EvalData,
-) -> Values:  # fmt: skip
+def measure(model: Transformer, losses: Float[Tensor, "batch pos"], trained: TrainedModel, data: EvalData) -> Values:
     """Measure each quantity at one checkpoint: one value per window, but only one in all for K-composition."""
-    found = {
-        "loss_drop_nats": loss_drops(losses) - data.bigram_drops[: len(losses)],
-        "loss_nats": losses.mean(1),
-    }
-    if pair is None:
+    found = {"loss_drop_nats": loss_drops(losses) - data.bigram_drops[: len(losses)], "loss_nats": losses.mean(1)}
+    if (pair := final_pair(trained)) is None:
         return found
     previous, (layer, head) = pair
     run = Run(model, trained.repeated_tokens[:COPIES])
@@ -129,15 +118,13 @@ def measure(
 def first_patterns(
     model: Transformer, tokens: Int[Tensor, "batch pos"], head: int
 ) -> Float[Tensor, "batch head query key"]:
-    """Return the patterns of one first-layer head on ``tokens``."""
     heads = model.attention(0)
     q, k, _ = heads.queries_keys_values(model.normalise(model.embed(tokens))[0])
     return (q[:, head] @ k[:, head].mT + heads.position_scores(tokens.shape[1])[head]).softmax(-1)[:, None]
 
 
 def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
-    """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
-    keys of a later head."""
+    """Measure how much of the preference for the token after a match depends on the K-edge from ``previous``."""
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patch_edge((0, previous), late, "K", other).replaced[late].pattern
     tiny = torch.finfo(without.dtype).tiny
@@ -147,7 +134,7 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
 
 
 def documents_of(name: str, curve: Float[Tensor, "rows batch"], data: EvalData) -> Int[Tensor, "batch"]:
-    """Return the document of each window of a curve. Windows of random tokens count as independent."""
+    """Return the document of each window of a curve; windows of random tokens are independent."""
     random = name in ("prefix_matching", "key_edge_nats")
     return independent(curve) if random else data.window_documents[: curve.shape[1]]
 
@@ -159,17 +146,24 @@ def change(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> ChangePointRow | None:
-    """Return the change point of a curve's mean over windows, with its bootstrap interval; None if there is no change
-    point."""
+    """Return the change point of a curve's mean over windows, with its bootstrap interval; None if there is none."""
     find = CHANGES[name]
     if name == "loss_nats":
         tokens, curve = tokens[1:], curve[1:]
     found = find(tokens, curve.mean(1).tolist()) if len(tokens) > 1 else None
     if found is None:
         return None
-    windows, ends = curve.shape[1], None
+    ends = None
     if len(documents.unique()) > 1:
         drawn = resampled_means(curve, documents, generator, DRAWS)
         ends = change_interval(find, tokens, found, drawn, documents)
     low, high = ends or (None, None)
-    return ChangePointRow(name, found.tokens_seen, found.low, found.high, low, high, windows if windows > 1 else None)
+    return ChangePointRow(
+        quantity=name,
+        tokens_seen=found.tokens_seen,
+        low=found.low,
+        high=found.high,
+        low_documents=low,
+        high_documents=high,
+        windows=curve.shape[1] if curve.shape[1] > 1 else None,
+    )

@@ -1,6 +1,4 @@
-"""Compute the tables of A Mathematical Framework for Transformer Circuits (AMF): heads, eigenvalues, composition,
-attention by distance, and bigrams.
-"""
+"""Compute the tables of A Mathematical Framework for Transformer Circuits: heads, composition and bigrams."""
 
 from __future__ import annotations
 
@@ -48,27 +46,39 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
     for layer, heads in enumerate(weights.layers):
         copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, weights.W_U, block)
         matching, bos = induction.prefix_matching(trace.patterns[layer], block), positional.bos(natural[layer])
-        behaviour = torch.stack([matching, previous[layer], copied, bos], 1).tolist()
         before = int(previous[0].argmax()) if layer > 0 else None
         for h, head in enumerate(heads):
             circuit = ov_circuit(weights, head.W_OV)
             diagonal = eigenvalues.diagonal_rank(circuit, data.unigram.nonzero().squeeze(-1))
-            positivity, keyed = eigenvalues.positivity(circuit.eigenvalues()), None
+            keyed = None
             if before is not None:
                 early = weights.layers[0][before]
                 keyed = eigenvalues.positivity(eigenvalues.matching_eigenvalues(weights, head, early, data.unigram))
-            scores: Any = (*behaviour[h], positivity, diagonal.top1, diagonal.top5, keyed, before)
-            rows.append(HeadRow(layer, h, *scores))
+            rows.append(
+                HeadRow(
+                    layer=layer,
+                    head=h,
+                    prefix_matching=matching[h].item(),
+                    previous_token=previous[layer][h].item(),
+                    copying=copied[h].item(),
+                    bos=bos[h].item(),
+                    copying_positivity=eigenvalues.positivity(circuit.eigenvalues()),
+                    copying_top1=diagonal.top1,
+                    copying_top5=diagonal.top5,
+                    qk_matching_positivity=keyed,
+                    previous_head=before,
+                )
+            )
     return rows
 
 
 def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     """Return the copying eigenvalues of every head (docs/framework.md §3.5), those of largest modulus first."""
-    places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
-    found = eigenvalues.copying_eigenvalues(weights, [weights.layers[layer][h].W_OV for layer, h in places])
+    heads = [(layer, h, head.W_OV) for layer, heads in enumerate(weights.layers) for h, head in enumerate(heads)]
+    found = eigenvalues.copying_eigenvalues(weights, [W_OV for _, _, W_OV in heads])
     return [
-        EigenvalueRow(layer, h, z.real, z.imag)
-        for (layer, h), values in zip(places, found, strict=True)
+        EigenvalueRow(layer=layer, head=h, real=z.real, imag=z.imag)
+        for (layer, h, _), values in zip(heads, found, strict=True)
         for z in sorted(values.tolist(), key=lambda z: (-abs(z), -z.imag))
     ]
 
@@ -94,11 +104,23 @@ def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig
     }
     return [
         CompositionRow(
-            s.kind, *s.early, *s.late, s.value, w.value, size[s.late[0]][s.early[0]][s.early[1]].item(), s.chance,
-            s.p_value, s.p_floor, q, w.p_above, v,
+            kind=s.kind,
+            early_layer=s.early[0],
+            early_head=s.early[1],
+            late_layer=s.late[0],
+            late_head=s.late[1],
+            value=s.value,
+            varying=w.value,
+            size=size[s.late[0]][s.early[0]][s.early[1]].item(),
+            chance=s.chance,
+            p_value=s.p_value,
+            p_floor=s.p_floor,
+            q_value=q,
+            varying_p_value=w.p_above,
+            varying_q_value=v,
         )
         for s, w, q, v in zip(scores, without, q_values, q_varying, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _tensor(values: Iterable[float]) -> Tensor:
@@ -106,9 +128,9 @@ def _tensor(values: Iterable[float]) -> Tensor:
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
-    """Return each head's mean attention (0..1) at distances 0 to ``farthest`` tokens back, as far as windows reach."""
+    """Return each head's mean attention at distances 0 to ``farthest`` tokens back, as far as windows reach."""
     return [
-        DistanceRow(layer, h, distance, attention)
+        DistanceRow(layer=layer, head=h, distance=distance, attention=attention)
         for layer, pattern in enumerate(natural.patterns)
         for h, by_distance in enumerate(positional.attention_by_distance(pattern).tolist())
         for distance, attention in enumerate(by_distance[: farthest + 1])
@@ -116,10 +138,6 @@ def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
 
 
 def bigram_rows(weights: Weights, data: EvalData, k: int) -> list[BigramRow]:
-    """Return the 10 · ``k`` most frequent bigrams of the corpus (or all that occur, if fewer), with their
-    log-probabilities in the corpus and by the direct path, in nats."""
+    """Return the 10 · ``k`` most frequent bigrams of the corpus, or all that occur."""
     pairs = bigram.top_pairs(bigram.direct_path(weights), data.bigram_counts, 10 * k, SMOOTHING)
-    return [
-        BigramRow(data.words[p.token], data.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)
-        for p in pairs
-    ]
+    return [BigramRow(**vars(p) | {"token": data.words[p.token], "next": data.words[p.next]}) for p in pairs]

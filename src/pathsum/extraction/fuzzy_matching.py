@@ -1,8 +1,5 @@
-"""Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13).
-
-The evidence is behavior on sequences of random tokens, the weights, and losses on passages that are followed by a
-renamed copy. The induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
-"""
+"""Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13): on
+random tokens, by its weights, and by losses on passages that are followed by a renamed copy."""
 
 from __future__ import annotations
 
@@ -17,9 +14,10 @@ from pathsum.behavior.fuzzy_sequences import Alike, Trials, draw_trials, rename
 from pathsum.circuits.fuzzy_matching import match_scores, standardised
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.pairs import add_up
+from pathsum.extraction.score_paths import add_up
 from pathsum.model.transformer import Transformer
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
+from pathsum.records.registry import intervals
 from pathsum.records.roles import HeadRoles, Place
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.text.bos import BOS
@@ -48,13 +46,21 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     for kind, measure, value, groups in values:
         (found,) = mean_intervals(value[None], groups, generator)
         layer, head = (None, None) if measure.startswith(FuzzyMeasure.GAIN) else place
-        rows.append(FuzzyMatchingRow(layer, head, kind, measure, *found, len(groups.unique())))
+        rows.append(
+            FuzzyMatchingRow(
+                layer=layer,
+                head=head,
+                kind=kind,
+                measure=measure,
+                **intervals("", value=found),
+                n=len(groups.unique()),
+            )
+        )
     return {"fuzzy_matching": rows}
 
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:
-    """Yield the head's attention to the follower and the model's log-probability of it, by the token before the
-    follower."""
+    """Yield the head's attention to the follower and its log-probability, by the token before the follower."""
     shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
     attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
     yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
@@ -63,8 +69,7 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
 
 
 def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
-    """Yield the head's match scores for the pairs of tokens in ``alike``, and their differences from unrelated
-    tokens."""
+    """Yield the head's match scores for pairs of tokens, and their differences from unrelated tokens."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1), dtype=torch.float64) for at in (1, 0))
     weights, read = (w.to(torch.float64) for w in (trained.weights, trained.model.weights()))
@@ -75,8 +80,8 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
 
 
 def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
-    """Yield, for each kind of variant, the values of equal tokens, variants and unrelated tokens (the rows of
-    ``shown``), and the first two minus the third."""
+    """Yield, for each kind of variant, the values of equal tokens, variants and unrelated tokens (rows of ``shown``),
+    and the first two minus the third."""
     for kind in FuzzyKind.VARIANTS:
         some = torch.tensor([k == kind for k in alike.kinds])
         if not some.any():
@@ -92,15 +97,11 @@ def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, ov
 def _last(
     model: Transformer, place: Place, trials: Trials, earlier: Int[Tensor, "n"]
 ) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n"]]:
-    """Return the last query's attention to the follower, the mean attention to the same position over all windows, and
-    log P(follower)."""
+    """Return the last query's attention to the follower, its mean over all windows, and log P(follower)."""
     trace, at = model.trace(trials.after(earlier)), trials.follower
     pattern = trace.patterns[place[0]][:, place[1], -1]
     likely = trace.logits[:, -1].log_softmax(-1).gather(1, trials.followed()[:, None])[:, 0]
     return pattern.gather(1, at[:, None])[:, 0], pattern.mean(0)[at], likely
-
-
-# ---- renamed copies --------------------------------------------------------------------------------------------------
 
 
 def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
@@ -129,8 +130,7 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
-    """Return the loss of every token of ``parts`` when the model reads BOS and then all parts one after another, in
-    nats."""
+    """Return the loss of every token of ``parts``, in nats, if the model reads BOS and then all parts in turn."""
     return token_losses(model, torch.cat([torch.full((len(parts[0]), 1), BOS), *parts], 1))
 
 

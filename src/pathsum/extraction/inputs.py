@@ -19,6 +19,7 @@ from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.roles import Place
+from pathsum.records.tokens import JOINER
 from pathsum.statistics.phase_change import Onset, onset
 from pathsum.text.repeated import repeated_random
 
@@ -56,6 +57,13 @@ class EvalData:
     def present(self) -> Float[Tensor, "vocab"]:
         """Return 1 for each token of the training text and 0 for others, as weights for sampling tokens uniformly."""
         return (self.unigram > 0).float()
+
+    def repeats(
+        self, n: int, n_ctx: int, generator: torch.Generator, weights: Float[Tensor, "vocab"] | None = None
+    ) -> Int[Tensor, "batch pos"]:
+        """Sample ``n`` windows of repeated random tokens, by default uniformly among those of the training text."""
+        weights = self.present if weights is None else weights
+        return repeated_random(n, n_ctx, len(self.words), generator, weights)[0]
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,13 @@ def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: Extrac
     return TracedModel(model, effective(model), natural, repeated, block, again)
 
 
+def printed(data: EvalData, tokens: Int[Tensor, "*rows k"]) -> str:
+    """Return the printable ``tokens``, joined by ``JOINER``."""
+    return JOINER.join(data.words[t] for t in tokens.flatten().tolist())
+
+
 def effective(model: AttentionOnly) -> Weights:
-    """Return the weights with each token's embedding multiplied by the scale that the norm gives to it alone."""
+    """Multiply each token's embedding by the scale that the norm gives to it alone."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)
     return Weights(weights.W_E * scale, weights.W_U, weights.layers)

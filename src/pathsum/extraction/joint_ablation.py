@@ -1,6 +1,4 @@
-"""Measure the effect of ablating all induction heads together, over training (docs/framework.md §5.11; argument 3 of
-In-context Learning and Induction Heads, ICL).
-"""
+"""Ablate all induction heads together, over training (docs/framework.md §5.11; Olsson et al. 2022, argument 3)."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.behavior.loss_drops import positions
+from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import EvalData, TrainedModel
@@ -22,6 +21,7 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.ablations import CONTROL, INDUCTION, METHODS, OTHERS, JointAblationRow
 from pathsum.records.evaluation import Evaluation
+from pathsum.records.registry import intervals
 from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, ratio_interval
 from pathsum.statistics.rotation import random_rotation
@@ -57,18 +57,18 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     rows: list[JointAblationRow] = []
     for i in sorted(trained.settled[::-3]):
         model, last = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash), i == len(log) - 1
-        tried = trials(heads, others, last)
-        rows += checkpoint_rows(model, log[i], trained, data, tried, TEXT if last else EARLIER)
+        n_windows = TEXT if last else EARLIER
+        rows += checkpoint_rows(model, log[i], trained, data, trials(heads, others, last), n_windows)
     return {"joint_ablation": rows}
 
 
 def induction_heads(last: Evaluation) -> list[Place]:
-    """Return every head whose prefix matching is at least ``MATCHES`` (0.1) in the evaluation ``last``."""
+    """Return every head whose prefix matching is at least ``MATCHES``."""
     return [place for place, score in scored(last.prefix_matching).items() if score >= MATCHES]
 
 
 def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator) -> list[list[Place]]:
-    """Return up to ``SUBSETS`` (2) random sets of other heads, as controls."""
+    """Return up to ``SUBSETS`` random sets of other heads of the same layers, as controls."""
     choices = []
     for layer in sorted({layer for layer, _ in heads}):
         ours = [h for at, h in heads if at == layer]
@@ -99,8 +99,7 @@ def compared(tried: Sequence[Trial], lost: Float[Tensor, "trial batch"]) -> list
 def checkpoint_rows(
     model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
-    """Measure how much of the in-context loss drop and of the gain on repeated tokens each trial removes, at one
-    checkpoint."""
+    """Measure what each trial removes of the in-context loss drop and of the gain on repeated tokens."""
     generator = torch.Generator().manual_seed(_SEED)
     rotations = [random_rotation(model.W_E.shape[0], generator).to(model.W_E.dtype) for _ in range(ROTATIONS)]
     windows, documents = data.held_out[:n_windows], data.documents[:n_windows]
@@ -116,18 +115,24 @@ def checkpoint_rows(
     behind = lost[compared(tried, lost)] - lost
     columns = [mean_intervals(values, documents, generator) for values in (lost, behind)]
     columns.append(mean_intervals(gains, independent(gains), generator))
-    rows = []
-    for trial, share, a, b, c in zip(tried, shares, *columns, strict=True):
-        names = " ".join(f"L{layer}H{head}" for layer, head in trial.heads)
-        numbers: Any = (of.mean, *a, *share, *b, gain.mean().item(), *c, len(windows))
-        rows.append(
-            JointAblationRow(at.step, at.tokens_seen, trial.kind, names, len(trial.heads), trial.method, *numbers)
+    return [
+        JointAblationRow(
+            step=at.step,
+            tokens_seen=at.tokens_seen,
+            ablated=trial.kind,
+            heads=" ".join(path_name((place,)) for place in trial.heads),
+            n_heads=len(trial.heads),
+            method=trial.method,
+            loss_drop_nats=of.mean,
+            **intervals(loss_drop_lost=a, share=share, behind_nats=b, repeat_gain_lost=c),
+            repeat_gain_nats=gain.mean().item(),
+            windows=len(windows),
         )
-    return rows
+        for trial, share, a, b, c in zip(tried, shares, *columns, strict=True)
+    ]
 
 
 def ablated(bench: Bench, trial: Trial, rotations: Sequence[Tensor]) -> Run:
-    """Return the run with the heads of ``trial`` ablated together."""
     return replace(bench, rotation=rotations[trial.rotation]).ablated(trial.heads, trial.method)
 
 
@@ -155,6 +160,6 @@ def _ends(run: Run, targets: Int[Tensor, "batch pos"], at: slice) -> Float[Tenso
 
 
 def repeat_gains(copies: Bench, block: int, run: Run) -> Float[Tensor, "batch"]:
-    """Return the gain of each window in ``run``: the first copy's loss minus the second's, in nats per token."""
+    """Return the first copy's loss minus the second's of each window in ``run``, in nats per token."""
     losses = copies.losses(run)
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)

@@ -1,12 +1,15 @@
-"""Split the attention scores of every head past the first layer by pairs of paths, on repeated random tokens, and test
-token matching on the strongest pair (docs/framework.md §2.3 and §5.5).
+"""Split attention scores into pairs of parts, one read at the query and one at the key (docs/framework.md §2.3, §2.4).
+
+For every head past the first layer, the parts are paths, and token matching is tested on the strongest pair (§5.5).
 """
 
 from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,19 +18,69 @@ from torch import Tensor
 
 from pathsum.circuits.eigenvalues import positivity
 from pathsum.circuits.matching import pair_matching_eigenvalues, scale_as_read
-from pathsum.circuits.paths import Path, all_paths, path_name
-from pathsum.circuits.score_paths import stream_paths
-from pathsum.config import ExtractConfig
-from pathsum.core.weights import Weights
+from pathsum.circuits.paths import Path, all_paths, exactness, path_name
+from pathsum.circuits.score_paths import (
+    by_distance,
+    contrasted,
+    preference_contrast,
+    score_sum,
+    stream_paths,
+    variance_contrast,
+)
+from pathsum.config import ExtractConfig, ModelConfig
+from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.pairs import POSITION, Pair, add_up, pairs, score_errors
+from pathsum.model.attention import Attention
+from pathsum.model.positions import SCHEMES
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.paths import MatchingRow, ScorePathRow
+from pathsum.statistics.bootstrap import Interval, independent, ratio_interval, standard_errors
+
+POSITION = "position"
+
+Sides = tuple[
+    Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "distance"]
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What one part at the query and one part at the key together contribute to a head's scores, by window."""
+
+    layer: int
+    head: int
+    query: str
+    key: str
+    nats: Float[Tensor, "batch"]  # contribution to the preference (docs/framework.md §2.4)
+    shares: Float[Tensor, "batch"]  # share of the variance of the scores over keys
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return the layer and the head."""
+        return self.layer, self.head
+
+    @property
+    def halves(self) -> tuple[float, float]:
+        """Return the mean of ``nats`` on the half of the windows that chooses, and on the other half."""
+        half = len(self.nats) // 2
+        return self.nats[:half].mean().item(), self.nats[half:].mean().item()
+
+    def share(self, whole: Float[Tensor, "batch"], generator: torch.Generator) -> Interval | None:
+        """Return the share of the head's ``whole`` preference; None unless its mean is positive."""
+        return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns that ``ScorePathRow`` and ``ContentScoreRow`` have in common."""
+        return {
+            **{name: getattr(self, name) for name in ("layer", "head", "query", "key")},
+            "preference_nats": self.nats.mean().item(),
+            "preference_error_nats": standard_errors(self.nats[None], independent(self.nats)).item(),
+            "variance_share": self.shares.mean().item(),
+        }
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``score_paths`` and ``matching``; no rows for rotary positions, for smeared keys
-    (``pairs.add_up``), or with fewer than two layers."""
+    """Return the records ``score_paths`` and ``matching``; no rows where scores do not ``add_up``."""
     model = trained.cell.model
     if not add_up(model):
         return {"score_paths": [], "matching": []}
@@ -36,27 +89,79 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         trace, later = exact.trace(windows), range(1, model.n_layers)
         errors = {layer: path_pair_errors(exact, trace, layer, windows) for layer in later}
     found = [pair for layer in later for pair in path_pairs(trained, layer)]
-    rows = [ScorePathRow(p.layer, p.head, p.query, p.key, *p.summary(), errors[p.layer][p.head]) for p in found]
-    by_head = itertools.groupby(found, key=lambda p: (p.layer, p.head))
-    return {"score_paths": rows, "matching": [matching_row(trained, [*mine], data.unigram) for _, mine in by_head]}
+    by_head = itertools.groupby(found, key=lambda p: p.place)
+    return {
+        "score_paths": [ScorePathRow(**p.columns(), exactness=errors[p.layer][p.head]) for p in found],
+        "matching": [matching_row(trained, [*mine], data.unigram) for _, mine in by_head],
+    }
 
 
-def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
-    """Return the contribution of each pair of paths, and of positions, to the attention scores of the heads of
-    ``layer`` on repeated random tokens. ValueError as in ``pairs``."""
+def add_up(model: ModelConfig) -> bool:
+    """Return whether attention scores can be split into pairs of parts."""
+    return SCHEMES[model.positions].bilinear and not model.smeared_keys
+
+
+def path_pairs(trained: TrainedModel, layer: int) -> Iterator[Pair]:
+    """Yield the contribution of each pair of paths, and of positions, to the scores of the heads of ``layer``."""
     model, trace = trained.model, trained.repeated
     weights = model.weights()
     paths = paths_to(weights, layer)
     parts = stream_paths(weights, layer, paths, trained.repeated_tokens, trace.patterns, trace.scales)
-    return [*pairs(model, layer, parts, [path_name(path) for path in paths], trained.block)]
+    yield from pairs(model, layer, parts, [path_name(path) for path in paths], trained.block)
+
+
+def pairs(
+    model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
+) -> Iterator[Pair]:
+    """Yield, for each head of ``layer``, what each pair of ``parts`` contributes to its scores."""
+    names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
+    for h, head in enumerate(model.weights().layers[layer]):
+        queries, keys, bias = sides(model.attention(layer), h, head, parts)
+        from_bias = by_distance(bias)
+        variance = variance_contrast(queries.sum(0) @ keys.sum(0).mT + from_bias, block + 1)
+        nats, shares = (contrasted(queries, keys, contrast) for contrast in (preference, variance))
+        for q, k in itertools.product(range(len(queries)), range(len(keys))):
+            yield Pair(layer, h, names[q], names[k], nats[q, k], shares[q, k])
+        if bias.any():
+            nat, share = ((contrast * from_bias).sum((-2, -1)) for contrast in (preference, variance))
+            yield Pair(layer, h, POSITION, POSITION, nat, share)
 
 
 def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
-    """Return the relative error of log A when scores are computed as sums over pairs of paths, for each head of
-    ``layer``."""
+    """Return ``score_errors`` if the parts are paths."""
     weights = model.weights()
     parts = stream_paths(weights, layer, paths_to(weights, layer), tokens, trace.patterns, trace.scales)
     return score_errors(model, trace, layer, parts)
+
+
+def score_errors(
+    model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
+) -> list[float]:
+    """Return, for each head of ``layer``, the relative error of log A (the logarithm of its pattern) if scores are
+    computed as sums over pairs of parts (docs/framework.md §2.2)."""
+    future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
+    errors = []
+    heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
+    for h, (head, pattern) in enumerate(heads):
+        scores = score_sum(*sides(model.attention(layer), h, head, parts))
+        ours = scores.masked_fill(future, -math.inf).log_softmax(-1)
+        errors.append(exactness(ours[pattern > 0], pattern[pattern > 0].log()))
+    return errors
+
+
+def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
+    """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer."""
+    if not attention.bilinear or attention.smear is not None:
+        raise ValueError(
+            "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "
+            "scores are not a bilinear function of what is read, with one W_QK for all pairs of positions"
+        )
+    pos, W_Q, W_K = parts.shape[2], attention.W_Q[h], attention.W_K[h]
+    vectors = attention.position_vectors(pos)[:, None].expand(-1, *parts.shape[1:])
+    # Position vectors are added after the norm, which does not center them.
+    queries = torch.cat([parts @ head.W_QK.left, vectors @ W_Q.mT / math.sqrt(len(W_Q))])
+    keys = torch.cat([parts @ head.W_QK.right.mT, vectors @ W_K.mT])
+    return queries, keys, attention.position_bias(pos)[h]
 
 
 def paths_to(weights: Weights, layer: int) -> list[Path]:
@@ -68,20 +173,21 @@ def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Ten
     """Measure token matching on the pair of paths that contributes most to a head's preference."""
     weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
-    best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])
+    best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: p.halves[0])
     both = (paths[best.query], paths[best.key])
     readers = [path[0][0] if path else best.layer for path in both]  # the layers that read the embedding
     query, key = (
         scale_as_read(trained.repeated.scales[reader], trained.repeated_tokens, len(unigram)) for reader in readers
     )
-    head = weights.layers[best.layer][best.head]
-    eigenvalues = pair_matching_eigenvalues(weights, head, both, (query, key), unigram)
-    whole = [sum(half) for half in zip(*map(_halves, mine), strict=True)]
-    chosen, judged = (nats / total if total > 0 else None for nats, total in zip(_halves(best), whole, strict=True))
-    return MatchingRow(best.layer, best.head, best.query, best.key, chosen, judged, positivity(eigenvalues))
-
-
-def _halves(pair: Pair) -> tuple[float, float]:
-    """Return the mean contribution to the preference on the half of the windows that chooses, and on the other half."""
-    half = len(pair.nats) // 2
-    return pair.nats[:half].mean().item(), pair.nats[half:].mean().item()
+    eigenvalues = pair_matching_eigenvalues(weights, weights.layers[best.layer][best.head], both, (query, key), unigram)
+    whole = [sum(half) for half in zip(*(p.halves for p in mine), strict=True)]
+    chosen, judged = (nats / total if total > 0 else None for nats, total in zip(best.halves, whole, strict=True))
+    return MatchingRow(
+        layer=best.layer,
+        head=best.head,
+        query=best.query,
+        key=best.key,
+        chosen_share=chosen,
+        judged_share=judged,
+        positivity=positivity(eigenvalues),
+    )

@@ -1,6 +1,4 @@
-"""Measure each head's preference for the match of a repeated token, the token after it and the token before it
-(docs/framework.md §5.14).
-"""
+"""Measure each head's preference for the match of a repeated token and its neighbors (docs/framework.md §5.14)."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Transformer
 from pathsum.records.heads import SoftmaxCompetitionRow
+from pathsum.records.registry import intervals
 from pathsum.statistics.bootstrap import independent, mean_intervals
-from pathsum.text.repeated import repeated_random
 
 OFFSETS = {"match": 0, "after": 1, "before": -1}
 ONE_LAYER_SETS = 8  # sets of repeated windows in a model of one layer, of which the claim needs narrow intervals
@@ -32,7 +30,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}
     sets = ONE_LAYER_SETS if trained.cell.model.n_layers == 1 else 1
-    more = [_drawn(trained, data, config, generator) for _ in range(sets - 1)]
+    n, n_ctx = config.repeated_windows, trained.cell.model.n_ctx
+    more = [data.repeats(n, n_ctx, generator) for _ in range(sets - 1)]
     precise = copy.deepcopy(trained.model).double()
     found = [_preferences(precise, tokens, block) for tokens in (trained.repeated_tokens, *more)]
     rows: list[SoftmaxCompetitionRow] = []
@@ -41,19 +40,19 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         lowered = inhibition(pattern[:, :, block + 1 :].amax(-1), RAISED).mean((0, -1)).tolist()
         for place in OFFSETS:
             values = torch.cat([layers[layer][place] for layers in found], -1)
-            intervals = mean_intervals(values, independent(values), generator)
             rows += [
-                SoftmaxCompetitionRow(layer, h, place, *i, a, n, values.shape[-1])
-                for h, (i, a, n) in enumerate(zip(intervals, matched, lowered, strict=True))
+                SoftmaxCompetitionRow(
+                    layer=layer,
+                    head=h,
+                    place=place,
+                    **intervals(preference_nats=interval),
+                    match_attention=matched[h],
+                    inhibition_nats=lowered[h],
+                    windows=values.shape[-1],
+                )
+                for h, interval in enumerate(mean_intervals(values, independent(values), generator))
             ]
     return {"softmax_competition": rows}
-
-
-def _drawn(
-    trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator
-) -> Int[Tensor, "batch pos"]:
-    n_ctx = trained.cell.model.n_ctx
-    return repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)[0]
 
 
 def _preferences(
@@ -68,6 +67,5 @@ def _preferences(
 
 
 def unrepeated(tokens: Int[Tensor, "batch pos"], block: int) -> Int[Tensor, "batch pos"]:
-    """Replace the second copy of each window by that of another window, whose tokens occur in the first copy only by
-    chance. A single window stays unchanged."""
+    """Replace the second copy of each window by that of another window; a single window stays."""
     return torch.cat([tokens[:, : block + 1], tokens[:, block + 1 :].roll(1, 0)], 1)

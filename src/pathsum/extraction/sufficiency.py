@@ -1,10 +1,5 @@
-"""Measure whether the induction circuit is sufficient for induction (docs/framework.md §5.10).
-
-The circuit consists of the previous-token heads, the heads that attend two tokens back, and the induction head. All
-other heads are resampled. A second set of rows keeps single paths into the queries and keys of the induction head, such
-as the minimal circuit of A Mathematical Framework for Transformer Circuits (AMF, "how induction heads work"): the edge
-from one previous-token head to the keys.
-"""
+"""Measure whether the induction circuit, or single paths into the queries and keys of the induction head, suffice for
+induction if everything else is resampled (docs/framework.md §5.10)."""
 
 from __future__ import annotations
 
@@ -24,14 +19,14 @@ from pathsum.behavior.induction import prefix_matching
 from pathsum.behavior.labels import by_window
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
+from pathsum.extraction.circuit import Roles
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.joint_ablation import induction_heads
-from pathsum.extraction.roles import Roles
-from pathsum.interventions.run import HeadActivation, Place, Run
+from pathsum.interventions.run import SIDES, HeadActivation, Place, Run
+from pathsum.records.registry import intervals
 from pathsum.records.roles import HeadRoles
 from pathsum.records.sufficiency import FROZEN, HEADS, Kept, SufficiencyRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, share_interval
-from pathsum.text.repeated import repeated_random
 
 WINDOWS, TEXT = 64, 64  # windows of repeated random tokens, and of text
 CHUNK = 16  # windows in memory at the same time; they are resampled from each other
@@ -55,15 +50,14 @@ class Trial:
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``sufficiency``; no rows unless the head with the highest prefix matching is past the first
-    layer."""
+    """Return the record ``sufficiency``; no rows unless the induction head is past the first layer."""
     best = HeadRoles.of(trained.log)
     if best.previous is None or not best.induction or not best.induction[0] or not (roles := Roles.of(trained)):
         return {"sufficiency": []}
     generator = torch.Generator().manual_seed(_SEED)
-    model, late = trained.model, roles.induction
+    model, late, block = trained.model, roles.induction, trained.block
     tried = trials(roles, best.previous, [(0, head) for head in range(model.config.n_heads)])
-    tokens, block = repeated_random(WINDOWS, model.config.n_ctx, len(data.words), generator, data.present)
+    tokens = data.repeats(WINDOWS, model.config.n_ctx, generator)
     circuit = (late, *(h for h in induction_heads(trained.log[-1]) if h[0] and h != late))
     measured = [on_repeats(Run(model, some), circuit, tried, block) for some in _chunks(tokens)]
     matching, gains = (torch.cat(values, 1) for values in zip(*measured, strict=True))
@@ -84,11 +78,13 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
                 layer=late[0],
                 head=late[1],
                 prefix_matching=match.mean().item(),
-                **_share("matching", match, matching[0], repeats, generator),
                 repeat_gain_nats=None if gained is None else gained.mean().item(),
-                **_share("gain", gained, gains[0], repeats, generator),
                 loss_drop_nats=None if drop is None else drop.mean().item(),
-                **_share("loss_drop", drop, drops.get(Kept.MODEL), documents, generator),
+                **intervals(
+                    matching_share=share_interval(match, matching[0], repeats, generator),
+                    gain_share=_share(gained, gains[0], repeats, generator),
+                    loss_drop_share=_share(drop, drops.get(Kept.MODEL), documents, generator),
+                ),
                 windows=len(tokens),
                 text_windows=len(text),
             )
@@ -97,7 +93,6 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def trials(roles: Roles, best: Place, first: Sequence[Place]) -> list[Trial]:
-    """Return the trials: the whole model, then the other ``HEADS``, then the paths."""
     previous, back = roles.previous, roles.two_back
     rest = tuple(h for h in first if h not in previous)
     neither = tuple(h for h in rest if h not in back)
@@ -126,8 +121,8 @@ def trials(roles: Roles, best: Place, first: Sequence[Place]) -> list[Trial]:
 def on_repeats(
     clean: Run, late: Sequence[Place], tried: Sequence[Trial], block: int
 ) -> tuple[Float[Tensor, "trial batch"], Float[Tensor, "kind batch"]]:
-    """Return the prefix matching of the first of the induction heads ``late`` in each window (0..1) under each trial,
-    and the gain (nats per token) under each trial that keeps whole heads."""
+    """Return the prefix matching of the first of the induction heads ``late`` by trial and window, and the gain (nats
+    per token) under each trial that keeps whole heads."""
     readers, patterns, gains = [Reader(clean, head) for head in late], [], []
     for trial in tried:
         if trial.kept in HEADS:
@@ -144,7 +139,7 @@ def on_repeats(
 def on_text(
     clean: Run, windows: Int[Tensor, "batch window"], late: Sequence[Place], tried: Sequence[Trial]
 ) -> Float[Tensor, "trial batch"]:
-    """Return the in-context loss drop of each window (nats per token) under each trial, which keeps whole heads."""
+    """Return the in-context loss drop of each window under each trial, which keeps whole heads, in nats per token."""
     readers = [Reader(clean, head) for head in late]
     losses = (keep_heads(readers, trial).losses(windows[:, 1:], slice(None)).double() for trial in tried)
     return torch.tensor([[in_context_loss_drop(row) for row in rows] for rows in losses], dtype=torch.float64)
@@ -163,19 +158,17 @@ class Reader:
     def projected(self, side: str, kept: Sources, frozen: bool = False) -> Float[Tensor, "batch 1 pos d_head"]:
         """Return the queries ("Q"), keys ("K") or values ("V") if only ``kept`` is of this window, and all else of
         another. The norm scale responds, or it is ``frozen``: that of the whole model."""
-        if (side, kept, frozen) not in self.known:
-            self.known[side, kept, frozen] = self._projected(side, kept, frozen)
-        return self.known[side, kept, frozen]
-
-    def _projected(self, side: str, kept: Sources, frozen: bool) -> Tensor:
-        clean, layer = self.clean, self.late[0]
+        key, clean, layer = (side, kept, frozen), self.clean, self.late[0]
+        if key in self.known:
+            return self.known[key]
         x = clean.streams[layer]
         for source in (EMBEDDING, *(place for place in clean.places if place[0] < layer)):
             if source not in kept:
                 write = clean.streams[0] if source is EMBEDDING else clean.output(source)
                 x = x + write.roll(SHIFTS[side], 0) - write
         read = clean.model.rescale(x, clean.trace.scales[layer]) if frozen else clean.model.normalise(x)[0]
-        return self.alone.queries_keys_values(read)["QKV".index(side)]
+        self.known[key] = self.alone.queries_keys_values(read)[SIDES.index(side)]
+        return self.known[key]
 
     def pattern(self, queries: Sources, keys: Sources, frozen: bool = False) -> Float[Tensor, "batch query key"]:
         """Return the attention pattern if queries and keys read only these sources of this window."""
@@ -199,15 +192,10 @@ def keep_heads(readers: Sequence[Reader], trial: Trial) -> Run:
 
 
 def _chunks(windows: Int[Tensor, "batch pos"]) -> tuple[Int[Tensor, "some pos"], ...]:
-    """Split windows into nearly equal chunks of at most CHUNK."""
     return windows.tensor_split(-(-len(windows) // CHUNK))
 
 
 def _share(
-    name: str, part: Tensor | None, whole: Tensor | None, documents: Int[Tensor, "batch"], generator: torch.Generator
-) -> dict[str, Any]:
-    """Return the columns ``name``_share, _low and _high: the share ``part`` / ``whole`` with its interval."""
-    found: Columns = NO_INTERVAL
-    if part is not None and whole is not None:
-        found = share_interval(part, whole, documents, generator)
-    return {f"{name}_{end}": value for end, value in zip(("share", "low", "high"), found, strict=True)}
+    part: Tensor | None, whole: Tensor | None, documents: Int[Tensor, "batch"], generator: torch.Generator
+) -> Columns:
+    return NO_INTERVAL if part is None or whole is None else share_interval(part, whole, documents, generator)

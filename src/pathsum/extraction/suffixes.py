@@ -1,14 +1,10 @@
-"""Measure whether induction heads match more tokens than the current one, and through which edges.
-
-In sequences of random tokens, matches of one, two and three tokens compete. The induction head and the previous-token
-heads are those of training's last evaluation, and the heads that attend two tokens back are chosen on text. See
-docs/framework.md §5.12.
+"""Measure whether induction heads match more tokens than the current one, and through which edges, on random tokens in
+which matches of one, two and three tokens compete (docs/framework.md §5.12).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,20 +18,13 @@ from pathsum.behavior.suffix_sequences import SHORTEST_WINDOW, Trials, draw_tria
 from pathsum.behavior.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
-from pathsum.extraction.edges import Edge, cut, second_copy
+from pathsum.extraction.circuit import Edge, Edges, Roles, cut, second_copy
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.roles import Roles
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
-from pathsum.records.suffixes import (
-    CONTROLS_OF,
-    Condition,
-    Cut,
-    SuffixCutRow,
-    SuffixMatchRow,
-    SuffixPredictionRow,
-)
-from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, share_interval
+from pathsum.records.registry import intervals
+from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut, SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, share_interval
 from pathsum.statistics.rotation import random_rotation
 
 SEQUENCES, POSITIONS = 64, 64  # intervals are then about ±0.07 of attention
@@ -52,8 +41,6 @@ METHODS = ("resample", "mean")
 ROTATIONS = 4  # controls in random directions; a single one may be unusual
 CONTROLLED = {control: of for of, controls in CONTROLS_OF.items() for control in controls}
 _SEED, _CHOICE = 2025, 2026  # of the sequences that judge, and of those that choose controls
-
-Edges = tuple[Edge, ...]
 
 
 @torch.no_grad()
@@ -93,17 +80,15 @@ class Shown:
 
     @staticmethod
     def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
-        """Run ``model`` on the windows of one condition, in both orders of the two matches."""
         tokens = torch.cat([trials.matched(longer, shorter), trials.matched(shorter, longer)])
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the log-probabilities, in nats, of the two followers as the token after the last position."""
+        """Return the log-probabilities of the two followers as the token after the last position."""
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
-        """Return a head's attention to the followers of the longer and of the shorter match, averaged over both
-        orders."""
+        """Return a head's attention to the followers of the longer and of the shorter match, over both orders."""
         return longer_and_shorter(last_attention(run.patterns[head[0]][head[1]][:, None], self.keys))[0]
 
 
@@ -111,10 +96,21 @@ def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -
     rows = []
     for layer, pattern in enumerate(shown.clean.trace.patterns):
         longer, shorter = longer_and_shorter(last_attention(pattern, shown.keys)).unbind(-1)
-        ahead = longer - shorter
-        known = mean_intervals(ahead, independent(ahead), generator)
-        for head, (a, b, i) in enumerate(zip(longer.mean(-1).tolist(), shorter.mean(-1).tolist(), known, strict=True)):
-            rows.append(SuffixMatchRow(layer, head, name, a, b, *i, 1 / pos, longer.shape[-1]))
+        ahead, means = longer - shorter, zip(longer.mean(-1).tolist(), shorter.mean(-1).tolist(), strict=True)
+        found = zip(means, mean_intervals(ahead, independent(ahead), generator), strict=True)
+        for head, ((a, b), interval) in enumerate(found):
+            rows.append(
+                SuffixMatchRow(
+                    layer=layer,
+                    head=head,
+                    condition=name,
+                    longer=a,
+                    shorter=b,
+                    **intervals("", advantage=interval),
+                    chance=1 / pos,
+                    sequences=longer.shape[-1],
+                )
+            )
     return rows
 
 
@@ -127,15 +123,18 @@ def _prediction_row(
     longer, shorter, advantage = mean_intervals(values, independent(values), generator)
     first, second = (found[:, 0] > found[:, 1]).chunk(2)
     wins = torch.cat([first, ~second]).double().mean().item()
-    return SuffixPredictionRow(name, *longer, *shorter, *advantage, wins, len(gains))
-
-
-# ---- ablation of edges ----------------------------------------------------------------------------------------------
+    return SuffixPredictionRow(
+        condition=name,
+        **intervals(longer_nats=longer, shorter_nats=shorter),
+        **intervals("", advantage_nats=advantage),
+        wins=wins,
+        sequences=len(gains),
+    )
 
 
 def ranked_others(shown: Shown, roles: Roles) -> dict[str, list[Place]]:
-    """Return the heads of earlier layers that are not in the circuit, for queries ("Q") and keys ("K"): first the one
-    whose edge into the induction head costs most of the advantage when it is resampled."""
+    """Return the heads of earlier layers outside the circuit, for queries ("Q") and keys ("K"): first the one whose
+    edge into the induction head costs most of the advantage when it is resampled."""
     late = roles.induction
     others = [h for h in shown.clean.places if h[0] < late[0] and h not in (*roles.previous, *roles.two_back)]
 
@@ -196,18 +195,18 @@ def _cut_rows(
             alone, cost = single.attention(one, late)[:, 0], second_copy(again, trained.block) - uncut
             whole = whole or (advantage, alone)  # ``Cut.NONE`` is first
             advantages[name, method] = advantage
-            means = mean_intervals(torch.stack([advantage, alone, gain]), independent(gain), generator)
-            (rise,) = mean_intervals(cost[None], independent(cost), generator)
-            shares = (
-                share_interval(part, of, independent(of), generator)
-                for part, of in zip((advantage, alone), whole, strict=True)
+            of_advantage, of_alone, of_gain = mean_intervals(
+                torch.stack([advantage, alone, gain]), independent(gain), generator
             )
+            (rise,) = mean_intervals(cost[None], independent(cost), generator)
             spared = NO_INTERVAL
             if name in CONTROLLED:
                 more = advantage - advantages[CONTROLLED[name], method]
                 (spared,) = mean_intervals(more[None], independent(more), generator)
-            names = ("advantage", "alone", "gain_nats", "second_copy_nats", "left", "alone_left", "spared")
-            columns = map(_columns, names, (*means, rise, *shares, spared))
+            left, alone_left = (
+                share_interval(part, of, independent(of), generator)
+                for part, of in zip((advantage, alone), whole, strict=True)
+            )
             rows.append(
                 SuffixCutRow(
                     cut=name,
@@ -216,15 +215,11 @@ def _cut_rows(
                     rotation=None if turned is None else i,
                     layer=late[0],
                     head=late[1],
+                    **intervals("", advantage=of_advantage),
+                    **intervals(alone=of_alone, gain_nats=of_gain, second_copy_nats=rise),
+                    **intervals(left=left, alone_left=alone_left, spared=spared),
                     sequences=len(advantage),
                     windows=len(cost),
-                    **dict(ChainMap(*columns)),
                 )
             )
     return rows
-
-
-def _columns(name: str, found: Columns) -> dict[str, Any]:
-    """Name the value ``name`` and the ends of its interval as ``SuffixCutRow`` does."""
-    ends = {"advantage": ""}.get(name, f"{name.removesuffix('_nats')}_")
-    return dict(zip((name, f"{ends}low", f"{ends}high"), found, strict=True))

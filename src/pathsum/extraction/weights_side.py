@@ -1,21 +1,19 @@
-"""Analyze the weights of heads: token clusters, singular directions, joint copying, subspaces, deletion, virtual heads.
-
-Some of these analyses also need attention patterns or head outputs on held-out text.
-"""
+"""Analyze the weights of heads, virtual heads, and the parts of the residual stream."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from pathsum.behavior import induction, positional
 from pathsum.circuits import eigenvalues
+from pathsum.circuits.balance import power_share, projection_share, rms_norm
 from pathsum.circuits.composition import composition
 from pathsum.circuits.deleting import alignment, covariance, removed
 from pathsum.circuits.joint_copying import joint_OV, pattern_similarity, similar_groups
@@ -26,10 +24,10 @@ from pathsum.circuits.virtual_heads import removal_costs, virtual_patterns
 from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
-from pathsum.extraction.inputs import EvalData, TrainedModel
+from pathsum.extraction.inputs import EvalData, TrainedModel, printed
 from pathsum.records.roles import Place
-from pathsum.records.tokens import JOINER
 from pathsum.records.weights_side import (
+    BalanceRow,
     BandwidthRow,
     DeletingRow,
     DirectionRow,
@@ -50,38 +48,54 @@ _SEED = 2021
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``token_clusters``, ``directions``, ``joint_copying``, ``overlaps``, ``bandwidth``,
-    ``deleting`` and ``virtual_heads``."""
+    ``deleting``, ``virtual_heads`` and ``balance``."""
     generator, weights = torch.Generator().manual_seed(_SEED), trained.weights.to(torch.float64)
     # Rare tokens are left out, since a head's response to them says little about text.
     common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
     k = min(TOKENS, len(common))
-
-    def words(tokens: Int[Tensor, "k"]) -> str:
-        return JOINER.join(data.words[t] for t in tokens.tolist())
-
     heads = [(layer, h, weights.layers[layer][h]) for layer, h in trained.places]
     return {
         "token_clusters": [
-            TokenClusterRow(layer, h, rank, c.eigenvalue, c.cohesion, c.chance, c.spread, words(c.tokens))
+            TokenClusterRow(layer=layer, head=h, rank=rank, **vars(c) | {"tokens": printed(data, c.tokens)})
             for layer, h, head in heads
             for rank, c in enumerate(token_clusters(weights, head.W_OV, common, CLUSTERS, k, generator), start=1)
         ],
         "directions": [
-            DirectionRow(layer, h, rank, d.gain, d.share, words(d.read), words(d.written))
+            DirectionRow(
+                layer=layer,
+                head=h,
+                rank=rank,
+                gain=d.gain,
+                share=d.share,
+                read=printed(data, d.read),
+                written=printed(data, d.written),
+            )
             for layer, h, head in heads
             for rank, d in enumerate(singular_directions(weights, head.W_OV, common, CLUSTERS, k), start=1)
         ],
         "joint_copying": joint_copying_rows(trained, data, generator),
-        "overlaps": [OverlapRow(o.kind, *o.early, *o.late, o.share, o.chance, o.spread) for o in overlaps(weights)],
+        "overlaps": [
+            OverlapRow(
+                kind=o.kind,
+                early_layer=o.early[0],
+                early_head=o.early[1],
+                late_layer=o.late[0],
+                late_head=o.late[1],
+                share=o.share,
+                chance=o.chance,
+                spread=o.spread,
+            )
+            for o in overlaps(weights)
+        ],
         "bandwidth": bandwidth_rows(weights),
         "deleting": deleting_rows(trained),
         "virtual_heads": virtual_head_rows(trained, data),
+        "balance": balance_rows(trained, data),
     }
 
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
-    """Measure joint copying by each group of heads with similar patterns, by the best single head of the group, and by
-    other sets of as many heads of its layer (docs/framework.md §3.7)."""
+    """Measure joint copying by heads with similar patterns, by the best of them, and by other sets of heads."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):
@@ -113,38 +127,37 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
 
 
 def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
-    """Measure the effective rank of each head's W_OV and W_QK, and of W_E and W_U about their means over tokens
-    (docs/framework.md §3.15). No rows for a model without layers."""
+    """Measure the effective rank of each head's W_OV and W_QK, and of W_E and W_U about their means over tokens."""
     if not weights.layers:
         return []
     d_model = len(weights.W_E)
     eye = torch.eye(d_model, dtype=weights.W_E.dtype)
     ends = {"W_E": (weights.W_E - weights.W_E.mean(1, keepdim=True)).mT, "W_U": weights.W_U - weights.W_U.mean(0)}
-    rows = [BandwidthRow(part, None, None, effective_rank(LowRank(W, eye)), d_model) for part, W in ends.items()]
+    found: list[tuple[str, int | None, int | None, LowRank]] = []
+    found += [(part, None, None, LowRank(W, eye)) for part, W in ends.items()]
     for layer, heads in enumerate(weights.layers):
         for h, head in enumerate(heads):
-            for part, W in {"W_OV": head.W_OV, "W_QK": head.W_QK}.items():
-                rows.append(BandwidthRow(part, layer, h, effective_rank(W), min(W.left.shape)))
-    return rows
+            found += [("W_OV", layer, h, head.W_OV), ("W_QK", layer, h, head.W_QK)]
+    return [
+        BandwidthRow(part=part, layer=layer, head=h, effective_rank=effective_rank(W), rank=min(W.left.shape))
+        for part, layer, h, W in found
+    ]
 
 
 def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
-    """Measure how much heads past the first layer delete of what earlier layers wrote on held-out text
-    (docs/framework.md §3.16). No rows with fewer than two layers."""
-    rows = []
-    outputs = trained.natural.outputs
+    """Measure how much heads past the first layer delete of what earlier layers wrote on held-out text."""
+    rows, outputs = [], trained.natural.outputs
     for layer in range(1, len(outputs)):
         written = torch.stack([o.sum(1) for o in outputs[:layer]]).sum(0)
         C = covariance(written)
         for h, head in enumerate(trained.weights.layers[layer]):
-            found = alignment(head.W_OV, C)
-            rows.append(DeletingRow(layer, h, found.value, found.spread, removed(outputs[layer][:, h], written)))
+            found, share = alignment(head.W_OV, C), removed(outputs[layer][:, h], written)
+            rows.append(DeletingRow(layer=layer, head=h, alignment=found.value, spread=found.spread, removed=share))
     return rows
 
 
 def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHeadRow]:
-    """Describe the virtual head of every pair of heads in different layers by its weights, its pattern and its removal
-    cost, in nats per token, with its standard error (docs/framework.md §2.8). No rows with fewer than two layers."""
+    """Describe the virtual head of every pair of heads in different layers."""
     weights, natural, places = trained.weights.to(torch.float64), trained.natural, trained.places
     pairs = [(a, b) for a in places for b in places if a[0] < b[0]]
     if not pairs:
@@ -156,18 +169,26 @@ def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHead
     looks, chance = _looks(trained), 1 / math.sqrt(len(weights.W_E))
     heads = [(weights.layers[i][a], weights.layers[j][b]) for (i, a), (j, b) in pairs]
     copied = eigenvalues.copying_eigenvalues(weights, [second.W_OV.after(first.W_OV) for first, second in heads])
-    rows = []
     columns = zip(pairs, heads, copied, costs.mean(1).tolist(), errors.tolist(), strict=True)
-    for (early, late), (first, second), values, cost, error in columns:
-        by_weights = (composition(first, second, "V"), chance, eigenvalues.positivity(values))
-        numbers: Any = (*by_weights, *looks[early, late], cost, error)
-        rows.append(VirtualHeadRow(*early, *late, *numbers))
-    return rows
+    return [
+        VirtualHeadRow(
+            early_layer=early[0],
+            early_head=early[1],
+            late_layer=late[0],
+            late_head=late[1],
+            composition=composition(first, second, "V"),
+            composition_chance=chance,
+            positivity=eigenvalues.positivity(values),
+            **looks[early, late],
+            cost_nats=cost,
+            cost_error_nats=error,
+        )
+        for (early, late), (first, second), values, cost, error in columns
+    ]
 
 
-def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], tuple[float, int, float, float]]:
-    """Return each virtual head's previous-token score, the distance and the height of its largest mean attention, and
-    its prefix matching."""
+def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], dict[str, Any]]:
+    """Return the columns of ``VirtualHeadRow`` on patterns."""
     natural, repeated = ([p[:WINDOWS] for p in t.patterns] for t in (trained.natural, trained.repeated))
     found = {}
     for late, second in trained.places:
@@ -177,10 +198,31 @@ def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], tuple[float, int,
             again = virtual_patterns(repeated[early], repeated[late][:, second])
             matching = induction.prefix_matching(again, trained.block)
             for first in range(len(by_distance)):
-                found[(early, first), (late, second)] = (
-                    by_distance[first, 1].item(),
-                    int(peaks.indices[first]),
-                    peaks.values[first].item(),
-                    matching[first].item(),
-                )
+                found[(early, first), (late, second)] = {
+                    "previous_token": by_distance[first, 1].item(),
+                    "peak_distance": int(peaks.indices[first]),
+                    "peak_attention": peaks.values[first].item(),
+                    "prefix_matching": matching[first].item(),
+                }
     return found
+
+
+@torch.no_grad()
+def balance_rows(trained: TrainedModel, data: EvalData) -> list[BalanceRow]:
+    """Measure each part of the stream that each layer or the unembedding reads (docs/framework.md §7.3)."""
+    model, trace, rows = trained.model, trained.natural, []
+    embedded = model.embed(data.windows[:, :-1])
+    streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)
+    for reader, (stream, scale) in enumerate(zip(streams, trace.scales, strict=True)):
+        x = model.centred(stream)
+        for name, part in _parts(embedded, trace.outputs[:reader]):
+            own = model.centred(part)
+            shares = {"power_share": power_share(own, x, scale), "projection_share": projection_share(own, x, scale)}
+            rows.append(BalanceRow(reader=reader, part=name, norm=rms_norm(part), **shares))
+    return rows
+
+
+def _parts(embedded: Tensor, outputs: tuple[Tensor, ...]) -> list[tuple[str, Tensor]]:
+    layers = [(f"L{layer}", output.sum(1)) for layer, output in enumerate(outputs)]
+    heads = [(f"L{n}H{h}", part) for n, output in enumerate(outputs) for h, part in enumerate(output.unbind(1))]
+    return [("embedding", embedded), *layers, *heads]

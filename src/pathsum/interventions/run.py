@@ -26,11 +26,8 @@ CHUNK = 128  # positions whose logits are in memory at the same time: half a meg
 
 @dataclass(frozen=True)
 class HeadActivation:
-    """The pattern of a head and its writes to the residual stream.
-
-    ``mixed``, if given, is the pattern times the values. ``output`` must then be W_O times ``mixed``, which is not
-    checked. With ``mixed``, losses can cost less (``Run.losses``).
-    """
+    """The pattern of a head and its writes. With ``mixed``, the pattern times the values, losses can cost less
+    (``Run.losses``); ``output`` must then be W_O times ``mixed``, which is not checked."""
 
     pattern: Float[Tensor, "batch query key"]
     output: Float[Tensor, "batch pos d_model"]
@@ -40,14 +37,13 @@ class HeadActivation:
 class Run:
     """A run of a model, with or without interventions.
 
-    Each intervention returns a new run. Interventions on different heads can be combined, one per head. Replacements
-    are computed from the run without intervention (``trace``). Later patterns and norms respond, unless
-    ``freeze_patterns`` freezes them. Results are computed when they are accessed, from the layer of the first replaced
-    head on. ValueError for a head that the model does not have, and for a second intervention on a head.
+    Each intervention returns a new run, and one per head can be combined. Replacements are computed from the run
+    without intervention (``trace``). Later patterns and norms respond, unless ``freeze_patterns`` freezes them. Results
+    are computed on access, from the layer of the first replaced head on. ValueError for a head that the model does not
+    have, and for a second intervention on a head.
     """
 
     def __init__(self, model: AttentionOnly, tokens: Int[Tensor, "batch pos"]) -> None:
-        """Run ``model`` on ``tokens``."""
         if not isinstance(model, Transformer):
             raise ValueError(f"Run: expected a model of this project, got a {type(model).__name__}")
         self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
@@ -63,10 +59,8 @@ class Run:
     # ---- interventions --------------------------------------------------------------------------------------------
 
     def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
-        """Replace the patterns and the writes of heads.
-
-        ValueError for a head that the model does not have, a pattern or write of another shape than that of the head,
-        or a head that is replaced already: a second replacement would undo the first."""
+        """Replace the patterns and the writes of heads. ValueError for an unknown head, a pattern or write of another
+        shape than the head's, or a head that is replaced already: the second replacement would undo the first."""
         self._require(activations)
         for place, new in activations.items():
             self._require_shape(place, new.pattern, self.trace.patterns[0][:, 0])
@@ -80,7 +74,6 @@ class Run:
 
     def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
         """Replace the writes of heads and keep their patterns (activation patching). Errors as in ``replace``."""
-        self._require(writes)
         for place, write in writes.items():
             self._require_shape(place, write, self.streams[0])
         return self.replace({place: HeadActivation(self.pattern(place), write) for place, write in writes.items()})
@@ -90,36 +83,27 @@ class Run:
         return self.patch_heads({place: torch.zeros_like(self.streams[0]) for place in heads})
 
     def mean(self, *heads: Place) -> Run:
-        """Mean-ablate heads: replace the write of each head by its mean over windows, at each position.
-
-        ValueError for a single window, and as in ``replace``."""
-        self._require(heads)
+        """Mean-ablate heads: replace the write of each head by its mean over windows, at each position. ValueError for
+        a single window, and as in ``replace``."""
         self._require_others(1)
         return self.patch_heads({place: self.mean_output(place) for place in heads})
 
     def resample(self, *heads: Place, shift: int = 1) -> Run:
-        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier in the batch.
-
-        The first windows take the writes of the last ones. ValueError if ``shift`` is a multiple of the number of
-        windows, and as in ``replace``."""
-        self._require(heads)
+        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier in the batch
+        (cyclic). ValueError if ``shift`` is a multiple of the number of windows, and as in ``replace``."""
         self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
 
     def patch_edge(self, early: Place, late: Place, side: str, write: Float[Tensor, "batch pos d_model"]) -> Run:
-        """Patch one edge (path patching): the ``side`` of head ``late`` reads ``write`` in place of the write of head
-        ``early``.
-
-        ``side`` is "Q", "K" or "V": queries, keys or values (docs/framework.md §5.9). Costs and errors as in
-        ``patch_edges``.
-        """
+        """Patch one edge (path patching): the ``side`` ("Q", "K" or "V": queries, keys or values) of head ``late``
+        reads ``write`` in place of the write of head ``early`` (docs/framework.md §5.9). Costs and errors as in
+        ``patch_edges``."""
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Patch several edges into head ``late``. ``writes`` maps (side, early head) to the new write.
-
-        Costs the queries, keys and values of the layer once per side, and the attention of one head. Norm scale and
-        errors as in ``patched_layer``. ValueError also if ``late`` is replaced already."""
+        """Patch several edges into head ``late``. ``writes`` maps (side, early head) to the new write. Costs the
+        queries, keys and values of the layer once per side. Norm scale and errors as in ``patched_layer`` and
+        ``replace``."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
@@ -128,13 +112,11 @@ class Run:
         return self.replace({late: HeadActivation(pattern, mixed @ heads.W_O[head].mT, mixed)})
 
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
-        """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window.
+        """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window. Its values
+        stay.
 
-        The head's values stay. Rows are used as given: they need not be positive or sum to 1, so that a part of a
-        pattern can be forced. ValueError if the pattern has another shape, is not finite, or attends to positions after
-        the query.
-        """
-        self._require([head])
+        Rows need not be positive or sum to 1, so that a part of a pattern can be forced. ValueError if the pattern has
+        another shape, is not finite, or attends to positions after the query."""
         n_windows, n = self.tokens.shape
         if tuple(pattern.shape) not in ((n, n), (1, n, n), (n_windows, n, n)):
             raise ValueError(
@@ -151,10 +133,7 @@ class Run:
 
     def freeze_patterns(self) -> Run:
         """Freeze all norm scales, and the patterns of all heads that are not replaced, so that only paths through
-        replaced heads change (docs/framework.md §2.1).
-
-        The logits are then linear in the writes of replaced heads, plus a constant.
-        """
+        replaced heads change (docs/framework.md §2.1), and the logits are affine in the writes of replaced heads."""
         return self._with(frozen=True)
 
     # ---- results --------------------------------------------------------------------------------------------------
@@ -170,8 +149,7 @@ class Run:
         return self._results[1]
 
     def keeps_pattern(self, place: Place) -> bool:
-        """Return whether the pattern of a head is certain to be the one without intervention; False for replaced heads.
-        Computes nothing."""
+        """Return whether a head certainly has its pattern without intervention, without computing it."""
         self._require([place])
         first = min((layer for layer, _ in self.replaced), default=len(self.trace.outputs))
         return place not in self.replaced and (self.frozen or place[0] <= first)
@@ -183,12 +161,11 @@ class Run:
     def losses(
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
     ) -> Float[Tensor, "batch n"]:
-        """Return the loss of predicting the next token at each of the positions ``at``, in nats.
+        """Return the loss of predicting the next token, or ``targets[:, p]``, at each position p of ``at``, in nats.
 
-        The token to predict at position p is token p + 1 of the run, or ``targets[:, p]`` if ``targets`` is given. By
-        default, ``at`` is all positions but the last, which has no next token. ValueError if ``at`` contains the last
-        position and ``targets`` is None, or if a target is not in the vocabulary. Costs d_model multiplications per
-        logit, or d_head if the only change is one head of the last layer whose ``HeadActivation`` has ``mixed``."""
+        ValueError if ``at`` contains the last position, which has no next token, without ``targets``, or if a target is
+        not in the vocabulary. Costs d_model multiplications per logit, or d_head if the only change is one head of the
+        last layer whose ``HeadActivation`` has ``mixed``."""
         last = self.tokens.shape[1] - 1
         if targets is None and last in range(last + 1)[at]:
             raise ValueError(
@@ -213,8 +190,7 @@ class Run:
         return self.trace.outputs[place[0]][:, place[1]]
 
     def mean_output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """Return the mean over windows of a head's write without intervention, at each position. The result has the
-        same values for every window."""
+        """Return the mean over windows of a head's write without intervention, repeated for every window."""
         output = self.output(place)
         return output.mean(0, keepdim=True).expand_as(output)
 
@@ -225,10 +201,9 @@ class Run:
         of those of earlier heads.
 
         ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
-        before the layer keeps its scale, so the effects of several edges add up in what the layer reads. Costs one pass
-        through the layer, and its queries, keys and values once more per side. ValueError for an unknown layer or side,
-        a head that is not in an earlier layer, or a write of another shape.
-        """
+        before the layer keeps its scale, so the effects of several edges add up in what the layer reads. Costs the
+        layer once, and its queries, keys and values once more per side. ValueError for an unknown layer or side, a head
+        that is not in an earlier layer, or a write of another shape."""
         self._require([(layer, 0)])
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
@@ -244,12 +219,8 @@ class Run:
         x: Float[Tensor, "batch pos d_model"] | None = None,
         scale: Float[Tensor, "batch pos"] | None = None,
     ) -> Float[Tensor, "batch pos d_model"]:
-        """Return the write of a head under the attention pattern ``pattern``.
-
-        By default, the head reads the residual stream of the run without intervention, at the norm scale of that run.
-        ``x`` replaces this stream, and ``scale`` this scale. The scale does not respond to ``x``, so the result is
-        linear in ``x``.
-        """
+        """Return the write of a head under ``pattern``, if it reads ``x`` at the norm scale ``scale`` (by default,
+        those of the run without intervention). The scale does not respond, so the result is linear in ``x``."""
         self._require([place])
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
@@ -260,11 +231,9 @@ class Run:
         """Return the normalized final stream of all paths through at most 0, 1, 2, … n_layers heads
         (docs/framework.md §2.7).
 
-        This is the procedure of Elhage et al. 2021 ("term importance"): patterns are frozen, and each head reads the
-        stream of the previous order. Norm scales are those of the included paths. Without a norm, the logits of the
-        streams are the running sums of ``paths.by_order``. The last stream is that of the model. Interventions are
-        ignored. Costs n_layers + 1 runs.
-        """
+        The procedure of Elhage et al. 2021 ("term importance"): patterns are frozen, each head reads the stream of the
+        previous order, and norm scales are those of the included paths. Without a norm, the logits are the running sums
+        of ``paths.by_order``. The last stream is the model's. Interventions are ignored. Costs n_layers + 1 runs."""
         reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
         for _ in range(len(self.model.layers) + 1):
             x, after = self.streams[0], []
@@ -302,7 +271,7 @@ class Run:
 
     @cached_property
     def _results(self) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
-        """Compute the normalized final stream and all patterns, from the layer of the first replaced head on."""
+        """Return the normalized final stream and all patterns."""
         outputs, patterns = self.trace.outputs, [p.unbind(1) for p in self.trace.patterns]
         first = min((layer for layer, _ in self.replaced), default=len(outputs))
         x = self.streams[first]
@@ -343,15 +312,13 @@ class Run:
             yield some, torch.addmm(logits * ratio[some], added[some], through)
 
     def _queries_keys_values(self, layer: int) -> tuple[Tensor, ...]:
-        """Return queries, keys and values of a layer without intervention. They are computed once for all runs."""
         if layer not in self._clean:
             read = self._rescaled(layer, self.streams[layer])
             self._clean[layer] = self.model.attention(layer).queries_keys_values(read)
         return self._clean[layer]
 
     def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
-        """Return queries, keys and values of a layer, each computed from the stream with the patched writes of its
-        side."""
+        """Return queries, keys and values of a layer, each from the stream with the patched writes of its side."""
         self._require(early for _, early in writes)
         if wrong := [(side, early) for side, early in writes if early[0] >= layer or side not in SIDES]:
             side, early = wrong[0]
@@ -369,7 +336,6 @@ class Run:
         return parts
 
     def _frozen_heads(self, layer: int, read: Tensor) -> Tensor:
-        """Return what each head of a layer writes from the input ``read`` under its pattern without intervention."""
         heads = self.model.attention(layer)
         return self.trace.patterns[layer] @ heads.queries_keys_values(read)[2] @ heads.W_O.mT
 

@@ -9,15 +9,10 @@ OUTSIDE = "outside"  # rivals of the K-edges of induction: the strongest set of 
 SAME_PAIRS = ("Q", "V")  # rivals: the edges of this kind between the same pairs of heads
 
 
-@record(
-    "ablations",
-    "losses under interventions on a head, an edge, a virtual head or a pattern",
-    "loss with the intervention − loss without it; later layers recomputed",
-    "extraction/causal.py",
-)
+@record("ablations", "loss with the intervention − loss without it; later layers recomputed", "extraction/causal.py")
 class AblationRow:
-    """The effect of one intervention (docs/framework.md §5.8, §5.9): values with the intervention minus values without
-    it."""
+    """Losses under interventions on a head, an edge, a virtual head or a pattern. Values with the intervention minus
+    values without it (docs/framework.md §5.8, §5.9)."""
 
     target: str  # head | edge | virtual (head) | pattern (attention pattern of a head)
     kind: str | None  # input of the later head that an edge patches: Q, K or V; None for other targets
@@ -40,18 +35,12 @@ class AblationRow:
 
 @record(
     "edge_contrasts",
-    "the K-edges of induction against as many other edges",
     "second-copy loss without the K-edges − second-copy loss without the rivals, paired by window",
-    "extraction/key_edge.py",
+    "extraction/circuit.py",
 )
 class EdgeContrastRow:
-    """The contrast of edges (docs/framework.md §5.9): the loss on the second copy without the K-edges from all
-    previous-token heads to all induction heads, minus the loss without their rivals: as many edges outside the circuit,
-    or the Q-edges or V-edges of the same pairs of heads.
-
-    The rivals outside the circuit are chosen on other windows. Numbers are in nats per token; intervals are
-    95 % bootstrap over windows of repeated random tokens.
-    """
+    """The K-edges of induction against as many other edges. In nats per token (docs/framework.md §5.9). Rivals outside
+    the circuit are chosen on other windows. Intervals: 95 % bootstrap over windows of repeated random tokens."""
 
     method: str  # zero | resample
     rival: str  # kind of the rivals: outside (the circuit), Q or V (of the same pairs of heads)
@@ -74,13 +63,12 @@ INDUCTION, OTHERS = "induction", "others"  # kinds of ablated heads
 
 @record(
     "joint_ablation",
-    "parts of the loss drop and of the second-copy gain that are lost with all induction heads ablated, at checkpoints",
     "value of the whole model − value under zero, mean or resample ablation",
     "extraction/joint_ablation.py",
 )
 class JointAblationRow:
-    """The parts of the in-context loss drop and of the second-copy gain that are lost when several heads are ablated
-    together at one checkpoint (docs/framework.md §5.11), in nats per token. Intervals: 95 % bootstrap."""
+    """Parts of the loss drop and of the second-copy gain that are lost with all induction heads ablated, at
+    checkpoints. In nats per token (docs/framework.md §5.11). Intervals: 95 % bootstrap."""
 
     step: int
     tokens_seen: int
@@ -108,14 +96,12 @@ class JointAblationRow:
 
 @record(
     "attention_sinks",
-    "attention to the first token, and the rise of the loss without this attention",
     "mean A[i, 0]; loss with A[·, 0] = 0 − loss without intervention; other attention unchanged or scaled to sum to 1",
     "behavior/attention_sinks.py",
 )
 class AttentionSinkRow:
-    """The attention of a head to the first token of held-out windows (attention sink), and the rise of the loss without
-    this attention, in nats per token over every second position (docs/framework.md §5.15). Intervals: 95 % bootstrap
-    over documents."""
+    """Attention to the first token, and the rise of the loss without this attention. On held-out windows, in nats per
+    token over every second position (docs/framework.md §5.15). Intervals: 95 % bootstrap over documents."""
 
     layer: int
     head: int | None  # None: all heads of the layer together

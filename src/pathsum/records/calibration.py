@@ -5,15 +5,14 @@ from pathsum.records.registry import record
 
 @record(
     "calibration",
-    "precision and recall of each detector on synthetic corpora",
     "hits / found; hits / present; Wilson intervals with n divided by the design effect",
     "calibration/score.py",
     stored="data/calibration.parquet",
     stage="calibrate",
 )
 class CalibrationRow:
-    """Precision and recall of a detector on models trained on synthetic text with known structure (docs/framework.md
-    §11)."""
+    """Precision and recall of each detector on synthetic corpora. On models of synthetic text with known structure
+    (docs/framework.md §11)."""
 
     detector: str
     n: int  # units examined: pairs, triples, heads, edges or models
@@ -33,14 +32,14 @@ class CalibrationRow:
 
 @record(
     "coverage",
-    "share of 95 % intervals from few windows that hold the value on many, for effects of ablations",
     "intervals that hold the mean over all windows / intervals; each from windows drawn with replacement",
     "calibration/coverage.py",
     stored="data/coverage.parquet",
     stage="calibrate",
 )
 class CoverageRow:
-    """Coverage of the 95 % intervals of one quantity, on models of synthetic text (docs/framework.md §11.5)."""
+    """Share of 95 % intervals from few windows that hold the value on many, for effects of ablations. On models of
+    synthetic text (docs/framework.md §11.5)."""
 
     text: str  # held-out text | second copy (of repeated random tokens)
     quantity: str  # effect of a head | of an edge | share: effect of an edge divided by that of its later head

@@ -17,13 +17,12 @@ COMPOSITION_RULE = (  # docs/framework.md §4.5, as the report prints it after "
 
 @record(
     "composition",
-    "Q-, K- and V-composition of each pair of heads, with chance level and p-values",
     "‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), R = W_QKᵀ (Q), W_QK (K), W_OV (V) of the late head; chance: R times a random "
     "rotation times W_OV^early",
     "circuits/composition.py",
 )
 class CompositionRow:
-    """The composition score of a pair of heads, its chance level and its p-values (docs/framework.md §4)."""
+    """Q-, K- and V-composition of each pair of heads, with chance level and p-values. See docs/framework.md §4."""
 
     kind: str  # Q, K or V
     early_layer: int
@@ -72,6 +71,5 @@ class CompositionRow:
 
     @property
     def varying_at_floor(self) -> bool:
-        """Return whether ``varying_p_value`` is only an upper bound, because no random rotation gave as high a
-        score."""
+        """Return whether ``varying_p_value`` is only an upper bound; no random rotation gave as high a score."""
         return self.varying_p_value <= self.p_floor / 2

@@ -5,14 +5,13 @@ from pathsum.records.registry import record
 
 @record(
     "corpus",
-    "sizes of the corpus, unigram and bigram losses",
     "mean −log P(next | token) of the smoothed bigram model on held-out text",
     "text/statistics.py",
     stored="data/statistics/summary.json",
     stage="statistics",
 )
 class CorpusSummary:
-    """The sizes of the corpus, and the losses of the smoothed n-gram models."""
+    """Sizes of the corpus, unigram and bigram losses."""
 
     name: str
     corpus_hash: str
@@ -39,16 +38,9 @@ class CorpusSummary:
     repeated_share: float  # share of tokens of the judged windows that end a trigram seen earlier in the window, 0..1
 
 
-@record(
-    "ngrams",
-    "frequent n-grams",
-    "counts",
-    "text/statistics.py",
-    stored="data/statistics/ngrams.parquet",
-    stage="statistics",
-)
+@record("ngrams", "counts", "text/statistics.py", stored="data/statistics/ngrams.parquet", stage="statistics")
 class NGramRow:
-    """A frequent unigram or bigram of the training text, or a skip-trigram whose source is informative."""
+    """Frequent n-grams. Unigrams and bigrams of the training text, and skip-trigrams whose source is informative."""
 
     kind: str  # unigram | bigram | skip_trigram (source … destination → out)
     tokens: str  # printable, joined by U+241F
@@ -57,9 +49,9 @@ class NGramRow:
     log_prob_nats: float  # log-probability of the last token given the tokens before it
 
 
-@record("bigrams", "frequent bigrams in the corpus and in the model", "softmax(W_U W_E)", "circuits/bigram.py")
+@record("bigrams", "softmax(W_U W_E)", "circuits/bigram.py")
 class BigramRow:
-    """A frequent bigram of the training text (docs/framework.md §3.1)."""
+    """Frequent bigrams in the corpus and in the model. See docs/framework.md §3.1."""
 
     token: str  # printable
     next: str  # printable

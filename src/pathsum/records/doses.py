@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from pathsum.records.registry import record
 
 
 @record(
     "dose_response",
-    "onset, prefix matching, loss and cost of cutting the key edge, by weight of repeats in the training loss",
     "see §5.8 and §6.3; the script is at the tag experiments-2026",
     "records/doses.py",
     stored="reports/dose_response.csv",
     stage="an experiment",
 )
 class DoseRow:
-    """One two-layer model. The weight was held for the first third of training, and was 1 in the last third."""
+    """Onset, prefix matching, loss and cost of cutting the key edge, by weight of repeats in the training loss. The
+    weight was held for the first third of training, and was 1 in the last third."""
 
     weight: float  # in the loss, of tokens that complete a pair seen before in the window, at first
     seed: int
@@ -35,17 +37,5 @@ def read_doses(path: Path) -> list[DoseRow]:
     """Return the rows of dose_response.csv at ``path``; none if there is no such file."""
     if not path.exists():
         return []
-    with path.open(newline="") as file:
-        return [
-            DoseRow(
-                weight=float(row["weight"]),
-                seed=int(row["seed"]),
-                tokens=int(row["tokens"]),
-                onset_tokens=int(row["onset_tokens"]) if row["onset_tokens"] else None,
-                **{key: float(row[key]) for key in FRACTIONS},
-            )
-            for row in csv.DictReader(file)
-        ]
-
-
-FRACTIONS = ("matching_led", "matching", "previous_token", "loss_nats", "cut_on_repeats_nats", "cut_elsewhere_nats")
+    rows, typed = csv.DictReader(path.read_text().splitlines()), TypeAdapter(DoseRow)
+    return [typed.validate_python({name: value or None for name, value in row.items()}) for row in rows]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Losses (nats per token) and head scores after ``tokens_seen`` training tokens.
+    """Losses and head scores at every evaluation of training. Losses in nats per token.
 
     Prefix matching, copying and the ``repeat`` losses are measured on repeated random tokens, the others on held-out
-    text. Head scores are nested as ``[layer][head]``. They are empty for a model without layers.
+    text. Head scores are nested as ``[layer][head]``, and empty for a model without layers.
     """
 
     step: int

@@ -8,13 +8,12 @@ from pathsum.records.registry import record
 
 @record(
     "formation",
-    "scores of the previous-token and induction heads at each checkpoint",
     "as in heads and composition; key edge: preference − preference with the K-edge resampled",
     "extraction/formation.py",
 )
 class FormationRow:
-    """Losses at one checkpoint, and scores of the previous-token head and the induction head, both chosen at the last
-    evaluation of training (docs/framework.md §6.5)."""
+    """Scores of the previous-token and induction heads at each checkpoint. Both heads are chosen at the last evaluation
+    (docs/framework.md §6.5)."""
 
     step: int
     tokens_seen: int
@@ -31,15 +30,9 @@ class FormationRow:
     windows: int  # of the loss drops: all verdict windows at the evaluations ``around_onset``, fewer at others
 
 
-@record(
-    "changes",
-    "change-point of each column of formation",
-    "tokens seen at half of the rise; bend of the loss",
-    "statistics/phase_change.py",
-)
+@record("changes", "tokens seen at half of the rise; bend of the loss", "statistics/phase_change.py")
 class ChangePointRow:
-    """The change-point of one field of ``FormationRow``: the tokens seen at half of its rise, or at the bend of the
-    loss."""
+    """Change-point of each column of formation."""
 
     quantity: str  # name of the field
     tokens_seen: int
@@ -58,12 +51,10 @@ def around_onset(log: Sequence[Evaluation]) -> tuple[int, int]:
     return before, 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])
 
 
-@record(
-    "token_losses", "losses on single tokens at checkpoints", "−log P(token)", "extraction/formation.py", printed=False
-)
+@record("token_losses", "−log P(token)", "extraction/formation.py", printed=False)
 class TokenLossRow:
-    """The losses on single held-out tokens at one checkpoint. The tokens are the same for all models with the same
-    n_ctx."""
+    """Losses on single tokens at checkpoints. The tokens are the same for all models with one n_ctx (docs/framework.md
+    §6.5, §6.6)."""
 
     step: int
     tokens_seen: int

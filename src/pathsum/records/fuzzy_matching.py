@@ -4,9 +4,7 @@ from pathsum.records.registry import record
 
 
 class FuzzyKind:
-    """Values of ``FuzzyMatchingRow.kind``. For matches of tokens, they name the token before the follower, or the
-    chance level. For gains on text, they name the scored copy, the control passage before a renamed copy, or a
-    difference of two gains."""
+    """Token before the follower, or copy and control passage, of ``FuzzyMatchingRow``."""
 
     CASE, SPACE, CHANCE = "case", "leading space", "chance"
     VARIANTS = (CASE, SPACE)
@@ -15,20 +13,17 @@ class FuzzyKind:
 
     @staticmethod
     def equal(variant: str) -> str:
-        """Return the kind for an earlier token that equals the query, if the query's variant differs by ``variant``
-        (CASE or SPACE)."""
+        """Return the kind for an earlier token that equals the query, whose variant differs by ``variant``."""
         return f"equal ({variant})"
 
     @staticmethod
     def unrelated(variant: str) -> str:
-        """Return the control kind for an unrelated earlier token, if the query's variant differs by ``variant`` (CASE
-        or SPACE)."""
+        """Return the control kind for an unrelated earlier token."""
         return f"unrelated ({variant})"
 
 
 class FuzzyMeasure:
-    """Values of ``FuzzyMatchingRow.measure``. "Over unrelated" is a difference from an unrelated token, paired by
-    query."""
+    """Measures of fuzzy matching. “Over unrelated” is a difference from an unrelated token, paired by query."""
 
     ATTENTION, SCORE = "attention", "match score"  # 0..1; standard deviations over all pairs of tokens
     ATTENTION_OVER, SCORE_OVER = "attention over unrelated", "match score over unrelated"
@@ -40,14 +35,13 @@ class FuzzyMeasure:
 
 @record(
     "fuzzy_matching",
-    "attention and match scores of tokens that are similar but not equal; gains on a renamed copy",
     "A[last, follower] by the token before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss of the copy after BOS − loss "
     "after the first copy",
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
-    """One measure of fuzzy matching (docs/framework.md §5.13): the attention, match score or log-probability for one
-    kind of earlier token, or a gain of the whole model on a copy of a passage."""
+    """Attention and match scores of tokens that are similar but not equal; gains on a renamed copy. See
+    docs/framework.md §5.13."""
 
     layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None

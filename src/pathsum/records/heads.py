@@ -1,22 +1,19 @@
 """Scores of each head, by behavior and by weights."""
 
-from pathsum.records.registry import record
+from pathsum.records.registry import OfHead, record
 
 COPYING = 0.5  # eigenvalue positivity above which a head copies by its weights
 
 
 @record(
     "heads",
-    "prefix matching, previous-token score, copying (by behavior and by weights) and QK matching of each head",
     "mean A[p, p − block + 1]; mean A[i, i − 1]; mean sign of the head's centered logit of the next token; Σ Re λ / "
     "Σ |λ| of W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
     "extraction/framework.py",
 )
-class HeadRow:
-    """The scores of a head, by behavior and by weights."""
+class HeadRow(OfHead):
+    """Prefix matching, previous-token score, copying (by behavior and by weights) and QK matching of each head."""
 
-    layer: int  # from 0
-    head: int  # from 0
     prefix_matching: float  # docs/framework.md §5.2, 0..1
     previous_token: float  # mean attention to the previous token, 0..1
     copying: float  # copying by behavior (docs/framework.md §5.3), −1..1
@@ -33,28 +30,23 @@ class HeadRow:
         return self.copying_positivity > COPYING
 
 
-@record("distances", "attention by distance", "mean A[i, i − distance]", "behavior/positional.py")
-class DistanceRow:
-    """The mean attention of a head to the key at one distance."""
+@record("distances", "mean A[i, i − distance]", "behavior/positional.py")
+class DistanceRow(OfHead):
+    """Attention by distance."""
 
-    layer: int
-    head: int
     distance: int  # query position − key position, in tokens
     attention: float  # mean over held-out text, 0..1
 
 
 @record(
     "labels",
-    "score of each head for each behavior, with interval, chance and threshold",
     "mean of A over queries and windows; label if the lower end of the interval > max(threshold, 3 chance)",
     "behavior/labels.py",
 )
-class LabelRow:
-    """The score of a head for one behavior (docs/framework.md §5.7), with its chance level: the score of uniform causal
-    attention, or for copying the score on another window's tokens."""
+class LabelRow(OfHead):
+    """Score of each head for each behavior, with interval, chance and threshold. Chance is the score of uniform causal
+    attention, or for copying that on another window's tokens (docs/framework.md §5.7)."""
 
-    layer: int
-    head: int
     behaviour: str  # name, in some rows followed by a colon and the kind of test
     score: float  # mean attention, 0..1; for copying the mean sign, −1..1
     low: float  # 95 % bootstrap over documents (random tokens: over windows)
@@ -70,12 +62,10 @@ class LabelRow:
         return self.behaviour.split(":")[0]
 
 
-@record("eigenvalues", "eigenvalues of the OV circuits", "λ of W_U W_OV W_E", "circuits/eigenvalues.py")
-class EigenvalueRow:
-    """A non-zero eigenvalue of the OV circuit W_U W_OV W_E of a head (docs/framework.md §3.5)."""
+@record("eigenvalues", "λ of W_U W_OV W_E", "circuits/eigenvalues.py")
+class EigenvalueRow(OfHead):
+    """Eigenvalues of the OV circuits. The non-zero ones (docs/framework.md §3.5)."""
 
-    layer: int
-    head: int
     real: float
     imag: float
 
@@ -85,15 +75,13 @@ SPREADS = 2  # standard deviations of the random-rotation null that a copying he
 
 @record(
     "copying",
-    "how much each head raises the tokens that it attends to, and the loss without its OV diagonal",
     "o · (u − u'), u = Σ A W_U[t]; rise of the loss if A OV[t, t] is taken from the logit of each attended t",
     "extraction/copying.py",
 )
-class CopyingRow:
-    """Copying by one head on held-out text. Intervals: 95 % bootstrap over documents."""
+class CopyingRow(OfHead):
+    """How much each head raises the tokens that it attends to, and the loss without its OV diagonal. On held-out text
+    (docs/framework.md §3.18). Intervals: 95 % bootstrap over documents."""
 
-    layer: int
-    head: int
     attended_nats: float  # logit of the attended tokens, by the head's output, minus that of another window's
     attended_low: float
     attended_high: float
@@ -116,16 +104,12 @@ class CopyingRow:
 
 @record(
     "softmax_competition",
-    "preference of heads for the match and for its neighbors, in repeated windows minus other windows",
     "log A[p, p − block + n] − mean over nearby keys of log A; Δ log A_k = −log(1 + A_j (e^δ − 1))",
     "behavior/softmax_competition.py",
 )
 class SoftmaxCompetitionRow:
-    """The preference of a head for one key over nearby keys, in nats of log attention.
-
-    It is the mean over windows that repeat minus the mean over windows that do not. Intervals: 95 % bootstrap over
-    windows.
-    """
+    """Preference of heads for the match and for its neighbors, in repeated windows minus other windows. The preference
+    over nearby keys, in nats of log attention (docs/framework.md §5.14). Intervals: 95 % bootstrap over windows."""
 
     layer: int
     head: int

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ImportedSummary:
-    """Sizes and scores of an imported model on the text that the user supplies; written to imported/<name>/."""
+    """Sizes and scores of an imported model on the user's text; written to imported/<name>/ (docs/framework.md
+    §2.9)."""
 
     name: str
     n_layers: int

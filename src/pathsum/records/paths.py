@@ -1,20 +1,16 @@
 """Sums over paths: how exact they are, and what each part contributes to the loss or to attention scores."""
 
-from pathsum.records.registry import record
+from pathsum.records.registry import OfHead, record
 
 
 @record(
     "exactness",
-    "exactness check of the path sums of logits and of attention scores, at every checkpoint",
     "max |Σ paths − logits| / max |logits|; max |Σ pairs of paths − log A| / max |log A|",
     "circuits/paths.py",
 )
 class ExactnessRow:
-    """The largest relative errors of the path sums at one checkpoint, in float64 (docs/framework.md §2.2).
-
-    Attention scores are checked past the first layer, unless positions are rotary or keys are smeared
-    (docs/framework.md §2.3).
-    """
+    """Exactness check of the path sums of logits and of attention scores, at every checkpoint. Largest relative errors
+    in float64 (docs/framework.md §2.2)."""
 
     step: int
     tokens_seen: int
@@ -22,10 +18,9 @@ class ExactnessRow:
     scores_max_relative_error: float | None  # of log A; None if no attention scores are checked
 
 
-@record("lens", "loss by logit lens after each layer", "loss of softmax(W_U s x_l)", "circuits/logit_lens.py")
+@record("lens", "loss of softmax(W_U s x_l)", "circuits/logit_lens.py")
 class LensRow:
-    """The held-out loss, in nats per token, if the residual stream after the first ``layers`` layers is unembedded
-    through the final norm."""
+    """Loss by logit lens after each layer. In nats per token on held-out windows (docs/framework.md §3.17)."""
 
     layers: int  # layers before the unembedding; 0: the embedding alone
     loss_nats: float
@@ -33,16 +28,10 @@ class LensRow:
     high: float
 
 
-@record(
-    "terms",
-    "loss reduction by order of paths, by layer and by head",
-    "L(lower orders) − L(lower orders + term); L(all − term) − L(all)",
-    "circuits/importance.py",
-)
+@record("terms", "L(lower orders) − L(lower orders + term); L(all − term) − L(all)", "circuits/importance.py")
 class TermRow:
-    """The loss reduction on held-out windows, in nats per token, by one term: all paths of one order, or the paths of
-    order 1 through one layer or one head. Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
-    documents."""
+    """Loss reduction by order of paths, by layer and by head. In nats per token on held-out windows, at frozen patterns
+    and norm scales (docs/framework.md §2.6). Intervals: 95 % bootstrap over documents."""
 
     order: int  # number of heads on each path
     layer: int | None  # None: paths through any layer
@@ -62,14 +51,13 @@ class TermRow:
 
 @record(
     "norm_scales",
-    "loss reduction by each path at frozen norm scales and at its own norm scales",
     "L(shorter paths through its heads) − L(shorter paths through its heads + path)",
     "extraction/norm_scales.py",
 )
 class NormScaleRow:
-    """The loss reduction at every eighth position of held-out windows, in nats per token, when a path is added to the
-    shorter paths through its heads. For one head, the shorter path is the direct path. For two heads, the shorter paths
-    are the direct path and both single-head paths. Patterns are frozen. Intervals: 95 % bootstrap over documents."""
+    """Loss reduction by each path at frozen norm scales and at its own norm scales. In nats per token at every eighth
+    position of held-out windows, at frozen patterns, if the path is added to the shorter paths through its heads
+    (docs/framework.md §2.7). Intervals: 95 % bootstrap over documents."""
 
     path: str
     order: int  # number of heads on the path
@@ -87,16 +75,10 @@ class NormScaleRow:
     windows: int
 
 
-@record(
-    "content",
-    "loss reduction by content, grouped by hops and by offset",
-    "L(groups before) − L(groups before + group); L(all − group) − L(all)",
-    "circuits/content.py",
-)
+@record("content", "L(groups before) − L(groups before + group); L(all − group) − L(all)", "circuits/content.py")
 class ContentRow:
-    """The loss reduction on held-out windows, in nats per token, by one group of routes: those with the same number of
-    hops, or those with the same offset (docs/framework.md §2.5, §2.6). Patterns and norm scales are frozen. Intervals:
-    95 % bootstrap over documents."""
+    """Loss reduction by content, grouped by hops and by offset. In nats per token on held-out windows, at frozen
+    patterns and norm scales (docs/framework.md §2.5, §2.6). Intervals: 95 % bootstrap over documents."""
 
     kind: str  # hops: number of heads at which content changed position | offset: its distance from the query
     content: str  # hops: 0, 1, …; offset: 0 (current token), 1, 2, 3+ or BOS (position 0, at any offset)
@@ -113,45 +95,11 @@ class ContentRow:
     exactness: float  # largest relative error of the sum of groups against the logits, over both kinds, float64
 
 
-@record(
-    "content_scores",
-    "attention scores of heads after the first layer, by content at the query and at the key",
-    "Σ w[q, k] (offset group at q)ᵀ W_QK (offset group at k)",
-    "circuits/content.py",
-)
-class ContentScoreRow:
-    """The part of a head's attention scores on repeated random tokens that comes from one pair of offset groups: one
-    group at the query and one at the key (docs/framework.md §2.5). Over all rows of a head, the parts of the preference
-    add up to the head's preference, and the shares of variance to 1."""
+@record("score_paths", "Σ w[q, k] (query path at q)ᵀ W_QK (key path at k)", "circuits/score_paths.py")
+class ScorePathRow(OfHead):
+    """Attention scores of heads after the first layer, by pairs of paths. On repeated random tokens (docs/framework.md
+    §2.3). A path is "direct", a sequence of heads ("L0H3→L1H2"), or "position" (a bias has it on both sides)."""
 
-    layer: int
-    head: int
-    query: str  # offset of the content at the query, as in ``ContentRow``; "position" as in ``ScorePathRow``
-    key: str  # offset of the content at the key
-    preference_nats: float  # part of the preference for the key after the earlier occurrence (docs/framework.md §2.4)
-    preference_error_nats: float  # standard error over windows
-    variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
-    exactness: float  # largest relative error of the head's log A as a sum by offset or by hops, float64
-    share_low: float | None  # 95 % bootstrap over windows of the pair's share of the head's preference
-    share_high: float | None  # both ends are None if the head's preference is not positive
-
-
-@record(
-    "score_paths",
-    "attention scores of heads after the first layer, by pairs of paths",
-    "Σ w[q, k] (query path at q)ᵀ W_QK (key path at k)",
-    "circuits/score_paths.py",
-)
-class ScorePathRow:
-    """The part of a head's attention scores on repeated random tokens that comes from one pair of paths. All pairs of a
-    head add up to its scores.
-
-    A path is "direct", a sequence of heads ("L0H3→L1H2"), or "position", the position vector. A bias by distance has
-    "position" on both sides.
-    """
-
-    layer: int
-    head: int
     query: str  # the path to the query
     key: str  # the path to the key
     preference_nats: float  # part of the preference for the key after the earlier occurrence (docs/framework.md §2.4)
@@ -160,18 +108,24 @@ class ScorePathRow:
     exactness: float  # largest relative error of the head's log A as a sum over all pairs, float64
 
 
+@record("content_scores", "Σ w[q, k] (offset group at q)ᵀ W_QK (offset group at k)", "circuits/content.py")
+class ContentScoreRow(ScorePathRow):
+    """Attention scores of heads after the first layer, by content at the query and at the key. On repeated random
+    tokens (docs/framework.md §2.5). The parts of a head add up to its preference, and the shares of variance to 1."""
+
+    share_low: float | None  # 95 % bootstrap over windows of the pair's share of the head's preference
+    share_high: float | None  # both ends are None if the head's preference is not positive
+
+
 @record(
     "matching",
-    "matching positivity on the pair of paths with the largest part of a head's preference",
     "Σ Re λ / Σ |λ| of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k), M = W_OV ⋯ W_OV along a path",
     "circuits/matching.py",
 )
-class MatchingRow:
-    """The pair of paths with the largest part of a head's preference, and its matching positivity (docs/framework.md
-    §5.5)."""
+class MatchingRow(OfHead):
+    """Matching positivity on the pair of paths with the largest part of a head's preference. See docs/framework.md
+    §5.5."""
 
-    layer: int
-    head: int
     query: str  # path to the query, as in ``ScorePathRow``
     key: str  # path to the key
     chosen_share: float | None  # of the head's preference, on the windows that chose the pair

@@ -1,8 +1,4 @@
-"""All records that the report uses: of models, corpus and calibration.
-
-``Cell`` holds the records of one trained model. The extract stage writes them to one folder per model. The verify and
-report stages read them.
-"""
+"""All records that the report uses: of models, corpus and calibration."""
 
 from __future__ import annotations
 
@@ -37,17 +33,16 @@ class Cell:
     tables: Mapping[str, list[Any]] = field(default_factory=dict)  # by name of the record
 
     def rows(self, kind: type[R]) -> list[R]:
-        """Return the rows of the record with row type ``kind``; an empty list if there are none."""
+        """Return the rows of type ``kind``; an empty list if there are none."""
         return self.tables.get(name_of(kind), [])
 
     def of_induction_head(self, kind: type[R]) -> list[R]:
-        """Return the rows of the induction head (``HeadRoles.induction``); an empty list without heads or evaluations.
-        ``kind`` needs the fields ``layer`` and ``head``."""
+        """Return the rows of the induction head, of a ``kind`` with the fields ``layer`` and ``head``."""
         place = HeadRoles.of(self.log).induction
         return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
 
     def having(self, **tables: list[Any]) -> Cell:
-        """Return a copy with ``tables`` (by name of the record) added. They replace tables of the same name."""
+        """Return a copy with ``tables`` (by name of the record) added or replaced."""
         return dataclasses.replace(self, tables={**self.tables, **tables})
 
     @property
@@ -56,8 +51,7 @@ class Cell:
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
-        """Return the scores of the head with the highest prefix matching at the last evaluation of training; None
-        without heads or evaluations."""
+        """Return the scores of the induction head (``HeadRoles``); None without heads or evaluations."""
         return next(iter(self.of_induction_head(HeadRow)), None)
 
     def has_induction_head(self) -> bool:
@@ -71,15 +65,14 @@ class Cell:
         return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
-        """Return the scores of the previous-token head: the first-layer head that had the highest previous-token score
-        at the last evaluation of training. None without heads or evaluations."""
+        """Return the scores of the previous-token head (``HeadRoles``); None without heads or evaluations."""
         place = HeadRoles.of(self.log).previous
         return next((h for h in self.rows(HeadRow) if (h.layer, h.head) == place), None)
 
 
 @dataclass(frozen=True)
 class Results:
-    """The records of all models, of the corpus and of the calibration, from which the report is made."""
+    """All records from which the report is made."""
 
     cells: dict[str, Cell]  # models of the grid, by name
     controls: dict[str, Cell]  # control models, by name; claims about the grid do not count them
@@ -92,7 +85,7 @@ class Results:
     doses: list[DoseRow] = field(default_factory=list)  # led to induction by weights of repeats
 
     def with_layers(self, n_layers: int) -> list[Cell]:
-        """Return the models of the grid with ``n_layers`` layers; an empty list if there are none."""
+        """Return the models of the grid with ``n_layers`` layers."""
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
 
     def layer_counts(self) -> list[int]:

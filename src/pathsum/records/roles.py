@@ -13,11 +13,8 @@ MATCHES = 0.1  # least prefix matching of an induction head at the last evaluati
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """The previous-token head and the induction head of a model, each as (layer, head).
-
-    They are chosen at the last evaluation of training, on tuning documents and random tokens. Claims about them are
-    judged on verdict documents and other random tokens.
-    """
+    """The previous-token head and the induction head of a model, chosen at the last evaluation of training
+    (docs/framework.md §5.6), on tuning documents and random tokens that judge nothing."""
 
     previous: Place | None  # first-layer head with the highest previous-token score
     induction: Place | None  # head of any layer with the highest prefix matching

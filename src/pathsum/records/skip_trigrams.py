@@ -1,6 +1,6 @@
 """The strongest skip-trigrams of each head, and their counts in the text (docs/framework.md §3.8 to §3.10)."""
 
-from pathsum.records.registry import record
+from pathsum.records.registry import OfHead, record
 from pathsum.records.tokens import word_of
 
 CLEAR = 3.0  # least excess of hits over expected hits, in Poisson standard errors, of a skip-trigram beyond chance
@@ -14,17 +14,13 @@ def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
 
 @record(
     "skip_trigrams",
-    "strongest skip-trigrams (source … destination → out) of each head on the choosing documents; their counts in the "
-    "judging documents",
     "s_L[q] Σ_k A[q, k] s_l[k] · (W_U W_OV W_E)[out, source], k < q with token source",
     "extraction/atlas.py",
 )
-class SkipTrigramRow:
-    """A skip-trigram of a head, source … destination → out, with its effect in the choosing documents and its counts in
-    the judging documents."""
+class SkipTrigramRow(OfHead):
+    """Strongest skip-trigrams (source … destination → out) of each head on the choosing documents; their counts in the
+    judging documents. See docs/framework.md §3.8."""
 
-    layer: int
-    head: int
     rank: int  # by effect_logits · places, among skip-trigrams beyond chance in the choosing documents
     source: str
     destination: str
@@ -50,17 +46,11 @@ class SkipTrigramRow:
         return word_of(self.source) == word_of(self.out)
 
 
-@record(
-    "skip_trigram_tallies",
-    "numbers of each head's strongest skip-trigrams: how many copy, and how many the text contains beyond chance",
-    "hits − expected > 3 √expected in the judging documents",
-    "extraction/atlas.py",
-)
-class SkipTrigramTallyRow:
-    """Counts of a head's candidates: the skip-trigrams with the largest summed effect, before any test on the text."""
+@record("skip_trigram_tallies", "hits − expected > 3 √expected in the judging documents", "extraction/atlas.py")
+class SkipTrigramTallyRow(OfHead):
+    """Numbers of each head's strongest skip-trigrams: how many copy, and how many the text contains beyond chance. See
+    docs/framework.md §3.9."""
 
-    layer: int
-    head: int
     candidates: int
     copying: int  # candidates with out = source, up to case and a leading space
     tested: int  # candidates with a defined lift in the judging documents
@@ -71,21 +61,12 @@ class SkipTrigramTallyRow:
     base_passing: int  # number of triples sampled from the text that pass both tests, as in ``passing``
 
 
-@record(
-    "skip_trigram_bugs",
-    "spurious skip-trigrams (bugs), and the rise of the loss that they cause",
-    "−log(1 − P(out) (1 − e^{−effect})) − effect · [out follows]",
-    "extraction/atlas.py",
-)
-class SkipTrigramBugRow:
-    """A spurious skip-trigram of a head, s … d → o (docs/framework.md §3.10).
+@record("skip_trigram_bugs", "−log(1 − P(out) (1 − e^{−effect})) − effect · [out follows]", "extraction/atlas.py")
+class SkipTrigramBugRow(OfHead):
+    """Spurious skip-trigrams (bugs), and the rise of the loss that they cause. A head raises s … d → o because it
+    raises s … d → o' and s … d' → o; the judging documents have it no more often than expected (docs/framework.md
+    §3.10)."""
 
-    The head raises this skip-trigram because the head also raises s … d → o' and s … d' → o. The judging documents
-    contain the spurious skip-trigram no more often than expected.
-    """
-
-    layer: int
-    head: int
     rank: int  # by price_nats · places
     source: str
     destination: str

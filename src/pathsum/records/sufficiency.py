@@ -31,17 +31,11 @@ PATHS = (Kept.KEY, Kept.KEYS, Kept.PREFERENCE, Kept.NO_KEYS, Kept.NEITHER)
 FROZEN = (Kept.MINIMAL, Kept.ANOTHER, Kept.NOTHING)
 
 
-@record(
-    "sufficiency",
-    "prefix matching, second-copy gain and loss drop with the induction circuit alone",
-    "value with everything else resampled / value of the whole model",
-    "extraction/sufficiency.py",
-)
+@record("sufficiency", "value with everything else resampled / value of the whole model", "extraction/sufficiency.py")
 class SufficiencyRow:
-    """Induction with some heads (``HEADS``) or some paths (``PATHS``, ``FROZEN``) kept and everything else resampled.
-
-    Paths have no gain and no loss drop. Intervals: 95 % bootstrap over windows of random tokens; of the loss drop, over
-    documents."""
+    """Prefix matching, second-copy gain and loss drop with the induction circuit alone. Everything else is resampled
+    (docs/framework.md §5.10). Paths have no gain and no loss drop. Intervals: 95 % bootstrap over windows of random
+    tokens; of the loss drop, over documents."""
 
     kept: str  # a value of ``Kept``
     heads: str  # the kept heads of the first layer, such as "L0H1 L0H3"

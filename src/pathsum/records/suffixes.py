@@ -1,11 +1,8 @@
-"""Suffix matching: the effect of matches of one, two and three tokens (docs/framework.md §5.12).
-
-The follower of a match is the token that stands directly after the earlier occurrence.
-"""
+"""Suffix matching (docs/framework.md §5.12). The follower of a match is the token after the earlier occurrence."""
 
 from enum import StrEnum
 
-from pathsum.records.registry import record
+from pathsum.records.registry import OfHead, record
 
 
 class Condition(StrEnum):
@@ -41,18 +38,11 @@ CONTROLS_OF = {  # of each cut
 }
 
 
-@record(
-    "suffix_matches",
-    "attention to the followers of matches of one, two and three tokens",
-    "A[last, follower], mean over both orders",
-    "behavior/suffixes.py",
-)
-class SuffixMatchRow:
-    """The attention of a head from the last position to the followers of two earlier matches, in sequences of random
-    tokens. Means over sequences and both orders: the longer match comes first, or second."""
+@record("suffix_matches", "A[last, follower], mean over both orders", "behavior/suffixes.py")
+class SuffixMatchRow(OfHead):
+    """Attention to the followers of matches of one, two and three tokens. From the last position of random tokens;
+    means over sequences and both orders of the matches."""
 
-    layer: int
-    head: int
     condition: str  # a ``Condition``
     longer: float  # mean attention to the follower of the longer (or only) match, 0..1
     shorter: float  # mean attention to the follower of the shorter match, or of the context that does not match
@@ -65,16 +55,11 @@ class SuffixMatchRow:
 
 @record(
     "suffix_predictions",
-    "gain of the log-probability of the followers of matches",
     "log P(follower) − log P(follower) in the sequence where nothing matches",
     "extraction/suffixes.py",
 )
 class SuffixPredictionRow:
-    """Gains of the two followers under one condition, on the sequences of ``SuffixMatchRow``: means over sequences and
-    both orders.
-
-    The gain of a follower is its log-probability minus its log-probability in the same sequence without a match.
-    """
+    """Gain of the log-probability of the followers of matches. On the sequences of ``SuffixMatchRow``."""
 
     condition: str  # as in ``SuffixMatchRow``
     longer_nats: float  # gain of the follower of the longer (or only) match
@@ -92,13 +77,12 @@ class SuffixPredictionRow:
 
 @record(
     "suffix_cuts",
-    "suffix matching with edges into the induction head ablated",
     "softmax of (q + Δq)·(k + Δk); Δ: another window's write or the mean write, minus the write, through W_Q or W_K",
     "extraction/suffixes.py",
 )
 class SuffixCutRow:
-    """Suffix matching by the induction head and by the model with one set of edges into the induction head ablated.
-    Means over sequences and both orders, as in ``SuffixMatchRow``."""
+    """Suffix matching with edges into the induction head ablated. Means over sequences and both orders, as in
+    ``SuffixMatchRow``."""
 
     cut: str  # a ``Cut``
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"

@@ -6,15 +6,14 @@ from pathsum.records.registry import record
 
 @record(
     "summary",
-    "a model's losses, best head scores and onset",
     "in-context loss drop = mean loss at 8 to 12 % of the window − mean loss in its last tenth; for windows of 512 or "
     "more tokens: near the 50th token − near the 500th token",
     "extraction/cell.py",
     stored="CELL/summary.json",
 )
 class CellSummary:
-    """The numbers of one model that claims and metrics.json use. Head scores are those of the heads in
-    ``HeadRoles``."""
+    """A model's losses, best head scores and onset. The numbers that claims and metrics.json use. Head scores are those
+    of ``HeadRoles``."""
 
     cell: str  # name of the model
     n_layers: int
@@ -68,7 +67,6 @@ class CellSummary:
 
 record(
     "log",
-    "losses and head scores at every evaluation of training",
     "as in summary",
     "training/evaluate.py",
     "CELL/log.jsonl",

@@ -7,14 +7,13 @@ from pathsum.records.registry import record
 
 @record(
     "claims",
-    "verdict on every claim",
     "verdict: all, some or no models pass; value: median over models",
     "claims/judging.py",
     stored="data/claims.json",
     stage="verify",
 )
 class ClaimResult:
-    """The verdict on one claim (docs/framework.md §10.7)."""
+    """Verdict on every claim. See docs/framework.md §10.7."""
 
     id: str
     claim: str  # the claim in one sentence

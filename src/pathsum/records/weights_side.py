@@ -1,20 +1,13 @@
 """Heads by their weights, virtual heads, and the parts of the residual stream."""
 
-from pathsum.records.registry import record
+from pathsum.records.registry import OfHead, record
 
 
-@record(
-    "token_clusters",
-    "clusters of tokens that raise each other through an OV circuit",
-    "eigenvectors of W_U W_OV W_E",
-    "circuits/token_clusters.py",
-)
-class TokenClusterRow:
-    """A token cluster of a head's OV circuit: among the most frequent tokens, those with the largest entries of an
-    eigenvector of W_U W_OV W_E with a real positive eigenvalue. Cohesion measures how much they raise each other."""
+@record("token_clusters", "eigenvectors of W_U W_OV W_E", "circuits/token_clusters.py")
+class TokenClusterRow(OfHead):
+    """Clusters of tokens that raise each other through an OV circuit. The frequent tokens with the largest entries of
+    an eigenvector with a real positive eigenvalue (docs/framework.md §3.11)."""
 
-    layer: int
-    head: int
     rank: int  # from 1, largest eigenvalue first
     eigenvalue: float  # logits
     cohesion: float  # mean OV entry between different tokens of the cluster / standard deviation of all entries
@@ -23,18 +16,11 @@ class TokenClusterRow:
     tokens: str  # printable, largest weight first, joined by U+241F
 
 
-@record(
-    "directions",
-    "tokens that the leading singular directions of each head read and write",
-    "singular vectors of W_OV",
-    "circuits/token_clusters.py",
-)
-class DirectionRow:
-    """A singular direction of W_OV = Σ_i σ_i u_i v_iᵀ, and the tokens most aligned with v_i (read) and with u_i
-    (written), among the most frequent tokens."""
+@record("directions", "singular vectors of W_OV", "circuits/token_clusters.py")
+class DirectionRow(OfHead):
+    """Tokens that the leading singular directions of each head read and write. The frequent tokens most aligned with
+    v_i (read) and u_i (written), W_OV = Σ_i σ_i u_i v_iᵀ (docs/framework.md §3.12)."""
 
-    layer: int
-    head: int
     rank: int  # from 1, largest singular value first
     gain: float  # singular value σ_i
     share: float  # σ_i² / Σ σ², 0..1
@@ -42,14 +28,9 @@ class DirectionRow:
     written: str  # tokens of the largest entries of W_U u_i, printable, joined by U+241F
 
 
-@record(
-    "joint_copying",
-    "joint copying of heads with similar patterns",
-    "W_U (Σ_h W_OV^h) W_E",
-    "circuits/joint_copying.py",
-)
+@record("joint_copying", "W_U (Σ_h W_OV^h) W_E", "circuits/joint_copying.py")
 class JointCopyingRow:
-    """Copying by the summed OV circuit of several heads of one layer with similar patterns (docs/framework.md §3.7)."""
+    """Joint copying of heads with similar patterns. Of heads of one layer (docs/framework.md §3.7)."""
 
     layer: int
     heads: str  # numbers of the heads, joined by spaces
@@ -63,12 +44,11 @@ class JointCopyingRow:
 
 @record(
     "overlaps",
-    "overlap of the subspaces that early heads write and late heads read",
     "‖P W_OV^early‖² / ‖W_OV^early‖², P the projection on the subspace that the late head reads",
     "circuits/subspaces.py",
 )
 class OverlapRow:
-    """From weights: the share of an early head's ‖W_OV‖² in the subspace that a late head reads through Q, K or V."""
+    """Overlap of the subspaces that early heads write and late heads read. See docs/framework.md §3.15."""
 
     kind: str  # reader of the late head: Q, K or V
     early_layer: int
@@ -80,10 +60,9 @@ class OverlapRow:
     spread: float  # standard deviation of share under random rotations
 
 
-@record("bandwidth", "effective ranks", "(Σ σ²)² / Σ σ⁴, σ the singular values", "circuits/subspaces.py")
+@record("bandwidth", "(Σ σ²)² / Σ σ⁴, σ the singular values", "circuits/subspaces.py")
 class BandwidthRow:
-    """The effective rank of one matrix: the participation ratio of its singular values. The means over tokens of W_E
-    and W_U are subtracted first (docs/framework.md §3.15)."""
+    """Effective ranks. Participation ratios; W_E and W_U without their means over tokens (docs/framework.md §3.15)."""
 
     part: str  # W_E, W_U, W_OV or W_QK
     layer: int | None  # None for W_E and W_U
@@ -94,28 +73,21 @@ class BandwidthRow:
 
 @record(
     "deleting",
-    "alignment of each head's write with earlier writes, and the share of earlier writes that it removes",
     "tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), C the covariance of earlier writes; −Σ ⟨o, y⟩ / Σ ⟨y, y⟩",
     "circuits/deleting.py",
 )
-class DeletingRow:
-    """How far a head deletes what earlier layers wrote. Heads of the first layer have no row."""
+class DeletingRow(OfHead):
+    """Alignment of each head's write with earlier writes, and the share of earlier writes that it removes. Heads of the
+    first layer have no row (docs/framework.md §3.16)."""
 
-    layer: int
-    head: int
     alignment: float  # −1..1; −1: the head writes the opposite of the earlier write that it reads
     spread: float  # standard deviation of alignment under random rotations; the mean is 0
     removed: float  # share of earlier writes at the same position that the head's output cancels, on held-out text
 
 
-@record(
-    "virtual_heads",
-    "composition, pattern and removal cost of each virtual head",
-    "A^late A^early ⊗ W_OV^late W_OV^early",
-    "circuits/virtual_heads.py",
-)
+@record("virtual_heads", "A^late A^early ⊗ W_OV^late W_OV^early", "circuits/virtual_heads.py")
 class VirtualHeadRow:
-    """The scores of a virtual head by its weights and by its pattern, and its removal cost (docs/framework.md §2.8)."""
+    """Composition, pattern and removal cost of each virtual head. See docs/framework.md §2.8."""
 
     early_layer: int
     early_head: int
@@ -132,15 +104,10 @@ class VirtualHeadRow:
     cost_error_nats: float  # standard error over documents
 
 
-@record(
-    "balance",
-    "norm of each part of the residual stream, and its share of the stream that a layer reads",
-    "Σ ‖part‖² / Σ ‖x‖²; Σ ⟨part, x⟩ / Σ ‖x‖²",
-    "circuits/balance.py",
-)
+@record("balance", "Σ ‖part‖² / Σ ‖x‖²; Σ ⟨part, x⟩ / Σ ‖x‖²", "circuits/balance.py")
 class BalanceRow:
-    """The norm of one part of the residual stream, and its share of the stream x that a layer or W_U reads, on
-    held-out windows (docs/framework.md §7.3)."""
+    """Norm of each part of the residual stream, and its share of the stream that a layer reads. On held-out windows
+    (docs/framework.md §7.3)."""
 
     reader: int  # layer that reads the stream; n_layers stands for the unembedding
     part: str  # embedding, all writes of a layer (L0) or of a head (L0H1)

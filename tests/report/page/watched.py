@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.extraction.watch_it_learn import pattern_rows
+from pathsum.extraction.explorers import pattern_rows
 from pathsum.records.explorers import PassageRow, PatternRow
 from pathsum.records.results import Cell
 from pathsum.records.tokens import JOINER

@@ -4,8 +4,6 @@ A training step of the default recipe, and the extraction of a small model. Size
 measurement in a process of its own; memory is the peak beyond that at the start.
 """
 
-from __future__ import annotations
-
 import io
 import multiprocessing
 import resource

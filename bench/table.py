@@ -1,7 +1,5 @@
 """Keep what was measured in results.json, and write bench/README.md from it: `python -m bench.table`"""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

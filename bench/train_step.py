@@ -4,8 +4,6 @@ Ours is the step of the default recipe. The others are a plain PyTorch loop, Tra
 our step alone. All run in turn in one process, so that other work on the machine slows all of them.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import math

@@ -1,7 +1,5 @@
 """Stage `calibrate`: train models on synthetic text with known structure, and run each detector on them."""
 
-from __future__ import annotations
-
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 

@@ -1,7 +1,5 @@
 """Stage `check`: refuse a configuration that cannot be run, and a params.yaml that differs from conf/."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """`make compare BASE=…`: print how reports/metrics.json has changed since a git revision, or from another file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

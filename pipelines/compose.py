@@ -1,7 +1,5 @@
 """`make params`: compose conf/ into params.yaml, as `dvc exp run` does."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import tempfile

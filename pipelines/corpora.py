@@ -3,8 +3,6 @@
 Each corpus has a copy of the project in .scratch/corpora/, which is kept. The copies share the run store.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """`make dashboard`: save a workspace and a report of all runs to a Weights & Biases (W&B) account."""
 
-from __future__ import annotations
-
 import wandb
 
 from pathsum.config import SweepConfig, TrackingConfig, load

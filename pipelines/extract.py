@@ -1,7 +1,5 @@
 """Stage `extract`: compute the records of every trained model that the store lacks, and link all to circuits/."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 import sys

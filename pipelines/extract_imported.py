@@ -1,7 +1,5 @@
 """`make extract WEIGHTS=… TOKENIZER=… TEXT=…`: compute the records of a model that this project did not train."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

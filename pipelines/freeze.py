@@ -3,8 +3,6 @@
 python -m pipelines.freeze --date YYYY-MM-DD
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """The models of the grid: params.yaml holds the settings that they share and those that differ; ``cells`` gives the
 complete configuration of each model, and ``synthetic_models`` that of each kind of synthetic corpus."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pathsum.config import GRID_NAME, CalibrateConfig, CellConfig, ConfigError, SweepConfig, load

@@ -1,7 +1,5 @@
 """Read the YAML files that are written by hand: conf/claims.yaml and conf/reference_run.yaml."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

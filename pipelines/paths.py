@@ -1,7 +1,5 @@
 """Paths of stored files, access to params.yaml, and the context in which every stage runs."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

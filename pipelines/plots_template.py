@@ -1,7 +1,5 @@
 """Write the HTML template of `dvc plots show`. It includes the Vega library, so that plots need no network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import vl_convert

@@ -1,8 +1,6 @@
 """Hand the models of the grid to the Hydra launcher that conf/launch.yaml names: to warm processes on this machine, or
 to Slurm or Ray."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """What `make repro` and sweeps print: lines while a model is trained, and a table with the results of each model."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 import time

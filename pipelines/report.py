@@ -1,7 +1,5 @@
 """Stage `report`: write the report from stored records, and mirror its figures and tables to W&B."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

@@ -7,8 +7,6 @@ then not 0.
 python -m pipelines.repro --report writes verdicts and report again, from the records in circuits/.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Read all records for the stages `verify` and `report`, with their provenance."""
 
-from __future__ import annotations
-
 import platform
 from importlib.metadata import version
 from pathlib import Path

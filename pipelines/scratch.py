@@ -3,8 +3,6 @@
 Files that git ignores are not copied. Neither are dvc.lock and reports/, except what the report reads.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """Stage `statistics`: compute n-grams and entropies of the corpus, and the best smoothed bigram model."""
 
-from __future__ import annotations
-
 from pathsum.config import ExtractConfig, load
 from pathsum.core.manifest import write_manifest
 from pathsum.core.storage import write_json, write_rows

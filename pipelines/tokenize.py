@@ -1,7 +1,5 @@
 """Stage `tokenize`: train a tokenizer on the corpus, and write token files for training, tuning and verdicts."""
 
-from __future__ import annotations
-
 import sys
 
 if __name__ == "tokenize":  # imported in place of the standard library's module of this name

@@ -10,8 +10,6 @@ model, on one host or on several hosts that share the folder:
 torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

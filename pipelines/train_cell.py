@@ -5,8 +5,6 @@ python -m pipelines.train_cell L2H4S5 trains this model only; several processes 
     torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S5
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import sys

@@ -1,8 +1,6 @@
 """Stage `verify`: judge every claim on the stored records, and write the verdicts, reports/metrics.json and
 reports/headline.json."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from pathsum.claims.metrics import headline, metrics

@@ -3,8 +3,6 @@
 Hydra requires a plugin to be in the namespace package ``hydra_plugins``, and every worker must be able to import it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Sequence

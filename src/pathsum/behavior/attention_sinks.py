@@ -4,8 +4,6 @@ The weights of a softmax sum to 1, so a head with nothing to move attends to a k
 usually the beginning-of-sequence token (BOS).
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -2,8 +2,6 @@
 docs/framework.md §6.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pathsum.behavior.in_context import NEIGHBOURS

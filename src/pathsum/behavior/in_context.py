@@ -1,7 +1,5 @@
 """In-context learning: the decrease of the loss within a window."""
 
-from __future__ import annotations
-
 import math
 
 from jaxtyping import Float

@@ -6,8 +6,6 @@ also stands at p − block, and the token after this earlier occurrence at p −
 windows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

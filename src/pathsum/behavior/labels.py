@@ -1,7 +1,5 @@
 """Score what heads do in each window, and label heads by their scores (docs/framework.md §5.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

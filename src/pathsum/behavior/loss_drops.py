@@ -1,7 +1,5 @@
 """The in-context loss drop of single windows (docs/framework.md §6.1)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -3,8 +3,6 @@
 Only ``bos`` includes attention to position 0, the beginning-of-sequence token (BOS).
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Score predictions of the second copy of repeated random tokens against guessing (docs/framework.md §5.4)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -4,8 +4,6 @@ In a one-layer model, a match can therefore attract attention to itself, but can
 (docs/framework.md §5.14).
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

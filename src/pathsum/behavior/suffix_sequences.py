@@ -5,8 +5,6 @@ context of ``LONGEST`` tokens and the token after it, the follower. The query is
 copying the last tokens of the sequence into the context of an occurrence (docs/framework.md §5.12).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

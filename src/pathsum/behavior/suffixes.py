@@ -1,7 +1,5 @@
 """Measure the preference for the follower of the longer of two matches (docs/framework.md §5.12)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

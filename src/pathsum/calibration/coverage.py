@@ -1,7 +1,5 @@
 """Measure how often 95 % intervals from few windows hold the value on many (docs/framework.md §11.5)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

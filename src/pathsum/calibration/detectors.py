@@ -4,8 +4,6 @@ A detector yields units. A unit says of one structure whether it is present in t
 structure gives no unit if its presence is not known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar

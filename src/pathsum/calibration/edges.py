@@ -4,8 +4,6 @@ This is the ground truth for composition scores. The rules of the text do not de
 without composition, and models use edges that no rule requires.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import combinations, product
 from typing import TypeVar

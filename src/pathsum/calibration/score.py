@@ -1,7 +1,5 @@
 """Precision and recall of every detector on synthetic corpora, with intervals (docs/framework.md §10.5, §11.4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Find skip-trigrams by how the model's log P(output) changes, without a test of their lift in the text."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

@@ -1,8 +1,6 @@
 """Train many small models in one set of tensors, since one alone does not keep a processor busy. Up to rounding, each
 gets the weights that it would get if trained alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Synthetic corpora with known structure, and the models that are trained on them (docs/framework.md §11.1)."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ the same document; several such positions of the source count as one occurrence.
 at the destination's own position. The OV (output-value) circuit of a head is W_U W_OV W_E.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

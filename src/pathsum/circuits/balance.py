@@ -3,8 +3,6 @@
 A part is the embedding, the writes of a layer or the writes of a head.
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

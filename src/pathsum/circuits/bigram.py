@@ -4,8 +4,6 @@ A table of counts is indexed as ``counts[token, next]``. With norms, scale the c
 ``qk_ov``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

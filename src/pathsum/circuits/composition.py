@@ -4,8 +4,6 @@ As in the corrected figure of A Mathematical Framework for Transformer Circuits 
 itself, not of a cyclic permutation of its factors.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

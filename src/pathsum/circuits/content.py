@@ -7,8 +7,6 @@ q, with one position per head on the way: k = p_0 ≤ p_1 ≤ … ≤ p_n = q (d
     offset  q − k, the distance back to its token: 0 is the current token, 1 the previous token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

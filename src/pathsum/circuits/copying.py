@@ -1,8 +1,6 @@
 """Measure copying on text: whether a head raises the tokens that it attends to, and what that saves
 (docs/framework.md §3.18)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

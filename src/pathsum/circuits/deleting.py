@@ -1,7 +1,5 @@
 """Detect heads that delete what earlier layers wrote, memory management in AMF (docs/framework.md §3.16)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ with them. Scale the columns of ``W_E`` first, as in ``qk_ov``, and remove rows 
 without a token.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

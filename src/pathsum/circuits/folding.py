@@ -6,8 +6,6 @@ Position vectors that are added after a norm must be multiplied by the unfolded 
     folded = centre(fold_gains(weights, gains))   # for LayerNorm; for RMSNorm, leave out centre
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from jaxtyping import Float

@@ -2,8 +2,6 @@
 (docs/framework.md §5.13).
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor

@@ -3,8 +3,6 @@
 The attention patterns and norm scales must be those of the windows on which the loss is measured (§9.4).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jaxtyping import Float, Int

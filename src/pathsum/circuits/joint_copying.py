@@ -1,7 +1,5 @@
 """Find heads with similar attention patterns, and add their OV (output-value) matrices (docs/framework.md §3.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

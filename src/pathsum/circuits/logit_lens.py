@@ -2,8 +2,6 @@
 (docs/framework.md §3.17).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

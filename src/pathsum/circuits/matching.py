@@ -1,8 +1,6 @@
 """Measure from the weights how strongly a head prefers keys that carry the same token as the query
 (docs/framework.md §5.5)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor

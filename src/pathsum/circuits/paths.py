@@ -4,8 +4,6 @@ Attention patterns and norm scales are frozen. A path is a tuple of heads, at mo
 is the direct path. No path is a difference of residual streams, so the sum is an independent check of the logits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

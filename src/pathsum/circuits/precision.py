@@ -3,8 +3,6 @@
 A comparison with NaN is false, so a guard such as ``if size > 0`` would turn broken weights into a score of 0.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

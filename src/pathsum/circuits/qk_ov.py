@@ -5,8 +5,6 @@ The functions take a matrix instead of a head, and so serve virtual heads and K-
 that the norm gives to this column alone (docs/framework.md §1.4).
 """
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

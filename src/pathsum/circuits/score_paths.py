@@ -6,8 +6,6 @@ over the keys up to each query (§2.4). Contrasts are linear, so those of all pa
 scores of single pairs are never computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -2,8 +2,6 @@
 with what later heads read (docs/framework.md §3.15).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

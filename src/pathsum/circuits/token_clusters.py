@@ -4,8 +4,6 @@ written along one singular direction (docs/framework.md §3.11 and §3.12).
 Scale the columns of ``W_E`` first, as in ``qk_ov``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Weight attention by the size of what a head moves: a head may attend to a position from which it moves nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Virtual heads: two heads in succession act as one (docs/framework.md §2.8)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The claim that induction depends on the K-edges from previous-token heads to induction heads."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import interval
 from pathsum.claims.judging import Claim, Finding, each, within

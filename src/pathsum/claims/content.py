@@ -1,8 +1,6 @@
 """Claims about losses and attention scores split by content (docs/framework.md §2.5), and the parts of an induction
 head's preference, by content and by pairs of paths (§2.3, §2.4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The claim that one layer forms induction heads if each key also contains the previous token's key (smeared keys)."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.judging import Claim, Finding, at_least
 from pathsum.records.results import FORMED, Results

@@ -1,7 +1,5 @@
 """The claim that the logits are exactly the sum over all paths (docs/framework.md §2.2)."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.paths import ExactnessRow

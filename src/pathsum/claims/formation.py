@@ -1,7 +1,5 @@
 """The claim that the previous-token head forms before the induction head."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each

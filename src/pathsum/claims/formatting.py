@@ -1,7 +1,5 @@
 """Formatting of numbers, heads and layer counts in verdicts and in the report."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The claim that induction heads together carry most of in-context learning."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within

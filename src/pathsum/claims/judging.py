@@ -1,7 +1,5 @@
 """Judge claims: find the result of each model that a claim concerns, and a verdict over these models."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

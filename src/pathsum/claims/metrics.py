@@ -1,8 +1,6 @@
 """The content of reports/metrics.json, the machine-readable result, and of reports/headline.json, the numbers that
 `dvc metrics show` prints. Equal records give equal bytes."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Claims about one-layer models: most heads copy, heads are tables of skip-trigrams, and no head does induction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from pathsum.claims import samples

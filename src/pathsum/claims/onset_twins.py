@@ -1,7 +1,5 @@
 """The claim that smeared keys make the onset of induction earlier."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding

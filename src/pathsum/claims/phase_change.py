@@ -1,7 +1,5 @@
 """Claims about in-context learning and the phase change in which induction heads form (docs/framework.md §6)."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within

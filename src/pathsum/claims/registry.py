@@ -1,7 +1,5 @@
 """All claims, collected from the files of the themes."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """What calibration on synthetic corpora says of a detector and of the intervals from few windows, as text."""
 
-from __future__ import annotations
-
 from pathsum.claims.formatting import interval, span
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.results import Results

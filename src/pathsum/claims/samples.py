@@ -1,8 +1,6 @@
 """What a card prints beside the value of a claim, as text from the records: its chance level (what the measure would be
 without the effect) and the sample size of each model (n)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The claim that in one layer a match does not raise the attention to the token after it (docs/framework.md §5.14)."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import head_label
 from pathsum.claims.judging import Claim, Finding, each

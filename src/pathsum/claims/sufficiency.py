@@ -1,7 +1,5 @@
 """Claims of this suite: the induction circuit suffices without the rest of the model (docs/framework.md §5.10)."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import OWN, Claim, Finding, each, within

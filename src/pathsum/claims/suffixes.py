@@ -1,7 +1,5 @@
 """Claims of this suite: induction heads match more than the current token (docs/framework.md §5.12)."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import interval, number
 from pathsum.claims.judging import OWN, Claim, Finding, each, within

@@ -1,7 +1,5 @@
 """Claims about two-layer models: induction heads, and the composition that makes them."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import head_label, number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each

@@ -1,7 +1,5 @@
 """Claims about bigrams: zero-layer models, and the direct path of all models."""
 
-from __future__ import annotations
-
 from pathsum.claims import samples
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within

@@ -31,6 +31,7 @@
 ``place``: pair (window, position), flattened to one axis
 ``trial``: one intervention: what is replaced, and by which method
 ``kind``: which of several counts or sums
+``step``: checkpoint of a training
 ``rank``: inner axis of a thin product; ``rank_`` is a second such axis
 ``top``: index in a list of the largest values
 ``token``: position in a token stream, or token identity

@@ -1,8 +1,6 @@
 """The manifest of a folder: the sha256 of each file, a name for the content, and a sha256 over both. It is written
 last, so a folder without a manifest is incomplete."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Reuse memory that a computation frees."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Read and write records: JSON with sorted keys, JSON lines and parquet. Identical records give identical bytes."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

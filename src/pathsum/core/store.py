@@ -1,8 +1,6 @@
 """The store: folders of results, each named by a fingerprint of all that determines it, and used only while its files
 match its manifest, which is written last."""
 
-from __future__ import annotations
-
 import ast
 import fcntl
 import functools

@@ -5,8 +5,6 @@ contain beyond chance are listed, because a head without a match attends to some
 and summed over the text this bias exceeds every skip-trigram. See docs/framework.md §3.8 to §3.10.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

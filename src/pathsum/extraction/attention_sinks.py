@@ -1,7 +1,5 @@
 """Measure the attention to the beginning-of-sequence token (BOS), and the loss without it (docs/framework.md §5.15)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

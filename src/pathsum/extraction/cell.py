@@ -1,7 +1,5 @@
 """Compute all records of a trained model from its checkpoints and held-out tokens."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil

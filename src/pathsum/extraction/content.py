@@ -1,7 +1,5 @@
 """Split logits by hops and by the offset of their content, and attention scores by offset (docs/framework.md §2.5)."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Sequence

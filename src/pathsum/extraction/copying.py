@@ -1,7 +1,5 @@
 """Measure copying on held-out text (docs/framework.md §3.18)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Measure how exactly the paths add up to logits and attention scores at every checkpoint (docs/framework.md §2.2)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Record the patterns of every head on two passages at every checkpoint, and the circuits by token."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Follow heads, edges and losses over training, and find their change points (docs/framework.md §6.5, §6.6)."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Compute the tables of A Mathematical Framework for Transformer Circuits: heads, composition and bigrams."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace

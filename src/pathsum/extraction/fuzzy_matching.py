@@ -1,8 +1,6 @@
 """Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13): on
 random tokens, by its weights, and by losses on passages that are followed by a renamed copy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

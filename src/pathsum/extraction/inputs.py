@@ -1,7 +1,5 @@
 """The inputs of all tables: held-out windows, statistics of the corpus, and traces of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Ablate all induction heads together, over training (docs/framework.md §5.11; Olsson et al. 2022, argument 3)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

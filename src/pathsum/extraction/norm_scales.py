@@ -2,8 +2,6 @@
 whole model's norm scales (frozen) and at their own (§2.7).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence

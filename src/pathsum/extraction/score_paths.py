@@ -3,8 +3,6 @@
 For every head past the first layer, the parts are paths, and token matching is tested on the strongest pair (§5.5).
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

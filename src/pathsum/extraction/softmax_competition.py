@@ -1,7 +1,5 @@
 """Measure each head's preference for the match of a repeated token and its neighbors (docs/framework.md §5.14)."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Measure whether the induction circuit, or single paths into the queries and keys of the induction head, suffice for
 induction if everything else is resampled (docs/framework.md §5.10)."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

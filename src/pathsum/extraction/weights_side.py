@@ -1,7 +1,5 @@
 """Analyze the weights of heads, virtual heads, and the parts of the residual stream."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Extract the tables of a model that was trained elsewhere, as far as weights, attention patterns and a text allow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Open models from safetensors files. Pickles are never opened."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path

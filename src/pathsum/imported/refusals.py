@@ -1,7 +1,5 @@
 """Say why weights and a configuration of TransformerLens cannot be represented here."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Mapping

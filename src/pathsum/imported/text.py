@@ -3,8 +3,6 @@
 Here, id 0 is BOS (beginning of sequence): the ids 0 and ``bos`` are exchanged in tokens, words and model.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

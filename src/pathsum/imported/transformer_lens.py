@@ -6,8 +6,6 @@ folded into the matrices that follow it, and then the centering (docs/framework.
 W_O b_V is a constant that is added to b_O.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,6 @@
 """One layer of attention heads (docs/framework.md §1.2). Each head adds ``Σ_k A[q, k] W_OV x_k`` at position q, where
 x_k is the normalized residual stream at position k. Positions affect the pattern ``A`` alone, by subclasses."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Checkpoints of models: safetensors files, never pickles, bound to the tokenizer that the model was trained with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

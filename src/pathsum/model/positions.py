@@ -1,8 +1,6 @@
 """Position schemes, one class each (docs/framework.md §1.3). A new scheme needs a class here and its name in
 ``SCHEMES``."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float

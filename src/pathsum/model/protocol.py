@@ -1,7 +1,5 @@
 """The interface through which analyses access a model, whether it was trained here or elsewhere."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Int

@@ -1,7 +1,5 @@
 """An attention-only transformer with any number of layers, and the trace of a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

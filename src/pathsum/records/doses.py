@@ -1,7 +1,5 @@
 """Models that were led to induction by weights of repeats in the loss, an experiment of 2026 (docs/log/prose.md)."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

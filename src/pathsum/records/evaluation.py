@@ -1,7 +1,5 @@
 """The record of one evaluation during training: a line of log.jsonl."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

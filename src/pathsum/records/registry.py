@@ -1,7 +1,5 @@
 """The declaration of records: what each contains, its equation, and the code that computes it."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence

@@ -1,8 +1,6 @@
 """The first screen of the report: the question, its answer, and what was trained. The words are in chapters/answer.md
 and chapters/trained.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

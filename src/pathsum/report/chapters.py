@@ -1,7 +1,5 @@
 """The chapters of the report: the main results, with their figures. Details are in the appendix, words in chapters/."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

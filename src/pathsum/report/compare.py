@@ -3,8 +3,6 @@
 The change of a metric is given in units of its spread: its standard deviation over seeds in the older file.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -1,7 +1,5 @@
 """Verdicts on several corpora: reports/corpora.csv with one row per corpus, and its summary reports/corpora.md."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ others, such as the seed. A group is one line, with the range over its runs. Met
 logs. Nothing is sent until the workspace or the report is saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The content of the report, in order. Every number comes from the records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Each file of ``themes/`` defines one theme as ``THEME``. ``pathsum.claims.themes`` defines their order.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Callable, Mapping

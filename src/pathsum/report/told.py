@@ -3,8 +3,6 @@
 In a template, paragraphs are separated by blank lines, and a paragraph [name] is the figure or the table of that name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The verdicts as the report prints them, and the section on preregistration: the protocol, and later changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pandas as pd

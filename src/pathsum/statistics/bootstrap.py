@@ -3,8 +3,6 @@
 The losses of windows of one document are correlated, so a bootstrap over windows would give far too narrow intervals.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Find change points of curves over training (docs/framework.md §6.3 and §6.4). RSS is a residual sum of squares: RSS₁
 of the best fit of one straight line, RSS₂ of two lines that meet."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

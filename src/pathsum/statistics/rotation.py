@@ -1,7 +1,5 @@
 """Random rotations, for null distributions of scores (docs/framework.md §10.3)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,8 +1,6 @@
 """Trajectories of per-token losses during training (docs/framework.md §6.6): one point per checkpoint, with one
 coordinate per token."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

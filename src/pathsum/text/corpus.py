@@ -1,7 +1,5 @@
 """The documents of a corpus, and their split into training, tuning and verdict documents."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

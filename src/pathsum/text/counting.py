@@ -1,7 +1,5 @@
 """Count tokens and pairs of tokens in windows, in bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

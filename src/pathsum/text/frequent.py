@@ -1,7 +1,5 @@
 """List frequent unigrams and bigrams, and informative skip-trigrams, of the training text."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

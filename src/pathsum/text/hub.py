@@ -1,7 +1,5 @@
 """Documents and model files from the Hugging Face hub."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

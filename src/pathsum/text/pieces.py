@@ -1,7 +1,5 @@
 """Cut documents into pieces, where a text has too few documents."""
 
-from __future__ import annotations
-
 import re
 
 BORDERS = (re.compile(r"\n[ \t\r]*\n"), re.compile(r"\n"), re.compile(r"\s"))  # the first that occurs is used

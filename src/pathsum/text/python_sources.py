@@ -1,7 +1,5 @@
 """Python sources of installed distributions, compared with the hashes that were published with them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Repeated random tokens: BOS (beginning of sequence), then the same random block twice (docs/framework.md §5.1)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The weights of targets in the training loss, by which a model can be led to induction (``train.repeat_weight``)."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64

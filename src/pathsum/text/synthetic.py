@@ -1,7 +1,5 @@
 """Synthetic text with known bigrams, skip-trigrams and repetitions: the positive control (docs/framework.md §11.1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

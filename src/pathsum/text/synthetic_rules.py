@@ -1,8 +1,6 @@
 """The rules of synthetic text, which ``SyntheticTruth`` defines, one class each. For each of ``n`` documents, ``due``
 returns the next word that a rule determines, or NONE; it is called once per position, because rules remember."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Int64
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Documents of local text files."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The tokenizer: byte-level BPE (byte-pair encoding). Id 0 is BOS, the beginning-of-sequence token."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import json

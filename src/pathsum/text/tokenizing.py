@@ -1,7 +1,5 @@
 """Tokenize a corpus: read each document once, train the tokenizer, and write the token file of each part."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

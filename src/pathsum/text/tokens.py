@@ -1,8 +1,6 @@
 """Token files: flat arrays of little-endian integers, with BOS (beginning of sequence) before each document. Each has a
 JSON header in a file of its own."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,6 @@
 """Choose the training device, describe it, and measure its peak rate in FLOP/s (floating-point operations per
 second)."""
 
-from __future__ import annotations
-
 import platform
 import time
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Evaluate a model during training, always in float32 and on the same windows."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int

@@ -1,7 +1,5 @@
 """The training loop. A run that is killed at any moment and resumed ends with the same weights, bit for bit."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import time

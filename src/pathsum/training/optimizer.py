@@ -1,7 +1,5 @@
 """Muon or AdamW for the attention matrices and AdamW for all other parameters, with the same schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Data-parallel training of one model by the processes that torchrun starts, on hosts that share a folder: each takes
 the same step with the mean gradient of all shares of a batch, and only the main one writes files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

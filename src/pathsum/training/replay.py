@@ -1,8 +1,6 @@
 """A training step on a GPU, recorded once as a CUDA graph and then replayed, because Python takes longer to launch its
 kernels than the GPU to run them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer

@@ -1,8 +1,6 @@
 """The state from which an interrupted run continues: weights, optimizer state, step, name of the run, and hashes of the
 log and the checkpoints at this step, in the safetensors format, followed by a sha256."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

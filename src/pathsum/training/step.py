@@ -1,7 +1,5 @@
 """One training step: the gradients of a batch and the update of the parameters."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -3,8 +3,6 @@
 A finished run has a manifest. An unfinished one has saved states instead (training/state.py).
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,8 +1,6 @@
 """Process the two halves of a batch in two threads on a CPU. Splitting each operation between threads instead would
 synchronize them hundreds of times per step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache

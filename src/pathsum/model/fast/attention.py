@@ -8,8 +8,6 @@ to the bias in place, and the gradient of the bias is a sum along diagonals. For
 width 32, float32, two threads, AVX2).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

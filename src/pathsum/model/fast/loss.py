@@ -5,8 +5,6 @@ backward together are 0.95 to 0.99 times as fast as ``F.linear`` and ``F.cross_e
 d_vocab 1,024).
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

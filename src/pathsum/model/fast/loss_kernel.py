@@ -4,8 +4,6 @@ With the kernel, a training step takes 0.57 times as long (profile ``paper``) or
 with separate operations of torch (H100).
 """
 
-from __future__ import annotations
-
 import inspect
 
 import torch

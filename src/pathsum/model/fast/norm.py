@@ -5,8 +5,6 @@ float32, two threads). The forward pass is bitwise identical to ``F.rms_norm``, 
 GPU, ``F.rms_norm`` is used, which takes 0.039 ms where ours takes 0.089 (32 windows of 512, d_model 256, H100).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The type of a figure, the style that all figures share, and helpers for panels. Equal records give equal bytes."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Figures of training: induction and in-context learning against tokens seen."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

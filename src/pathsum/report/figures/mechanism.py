@@ -1,7 +1,5 @@
 """The mechanisms of zero, one and two layers as diagrams, with the heads and the numbers of one model each."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from operator import attrgetter

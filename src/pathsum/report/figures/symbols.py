@@ -1,7 +1,5 @@
 """Conventions of figures and tables: colors by number of layers, symbols, axis labels, and printable tokens."""
 
-from __future__ import annotations
-
 import functools
 import unicodedata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report as data: sections with text, figures, tables and widgets. ``render`` makes Markdown and HTML of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Data of the circuit explorer for one model: circuits by token. ``templates/explorers/explorer.js`` reads them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

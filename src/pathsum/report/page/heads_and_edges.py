@@ -1,7 +1,5 @@
 """Data of “Heads and what they read” for one model, for heads.js: the evidence on each head, and each edge's effect."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pathsum.claims.formatting import head_label

@@ -3,8 +3,6 @@
 Weights are rounded to float16. ``templates/lab/model.js`` reads them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy

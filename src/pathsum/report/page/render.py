@@ -4,8 +4,6 @@ Both have the same text, figures and tables; only the page has the widgets. Text
 ``token``, which both escape completely. Names of models and heads are spelled out in everything else (``spelled``).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

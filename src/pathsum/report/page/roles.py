@@ -1,7 +1,5 @@
 """The labels of a head in words, and the roles of the heads of a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pathsum.claims.formatting import head_label

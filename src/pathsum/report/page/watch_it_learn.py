@@ -1,7 +1,5 @@
 """Data of “Watch it learn” for one model, for watch.js: learning curves, and the patterns of all checkpoints."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Agreement of weights, behavior and intervention on heads and edges (docs/framework.md §10.8); words: agreement.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Attention to the first token, and the loss without it (docs/framework.md §5.15); words in attention_sinks.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The labels of each head, and the scores from which they follow (docs/framework.md §5.7); words in behaviour.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Detectors and intervals on synthetic corpora (docs/framework.md §11); words in calibration.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

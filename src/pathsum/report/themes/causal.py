@@ -1,7 +1,5 @@
 """Effects of heads, edges and paths on the loss (docs/framework.md §5.8, §5.9). The words are in causal.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

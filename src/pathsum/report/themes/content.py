@@ -1,7 +1,5 @@
 """Attention scores and losses by content, the token that is read (docs/framework.md §2.5). Words: content.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Controls: models outside the grid in which induction must form, or must not form. The words are in controls.md."""
 
-from __future__ import annotations
-
 import itertools
 from operator import attrgetter
 from typing import Any

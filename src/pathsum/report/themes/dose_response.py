@@ -1,8 +1,6 @@
 """Models that were led to induction on text where it hardly pays (docs/framework.md §6.7). The words are in
 dose_response.md and in chapters/learning.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The exactness check of the path expansion (docs/framework.md §2.2). The words are in exactness.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

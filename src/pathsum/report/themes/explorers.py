@@ -1,7 +1,5 @@
 """The circuit explorer: the circuits of single tokens."""
 
-from __future__ import annotations
-
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.results import Results
 from pathsum.report import told

@@ -1,7 +1,5 @@
 """The order in which the parts of induction form (docs/framework.md §6.5). The words are in formation.md."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Matches of similar but unequal tokens, and renamed copies (docs/framework.md §5.13); words in fuzzy_matching.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

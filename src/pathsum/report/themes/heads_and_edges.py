@@ -1,7 +1,5 @@
 """The map of heads: what each does and reads, and the effect of cutting each edge."""
 
-from __future__ import annotations
-
 from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results

@@ -1,7 +1,5 @@
 """Joint ablation of all induction heads, over training (docs/framework.md §5.11)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

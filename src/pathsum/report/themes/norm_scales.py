@@ -1,7 +1,5 @@
 """Loss reduction by paths at frozen norm scales and at their own (docs/framework.md §2.7)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """One layer: copying heads by three kinds of evidence, and skip-trigrams (docs/framework.md §3.5 to §3.10)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Onsets with more or less built in than in the grid (docs/framework.md §6.7)."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from pathsum.claims.onset_twins import CLAMPED, SMEARED, onset, twin

@@ -1,7 +1,5 @@
 """The table of records, to which every figure and table links."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from pathsum.records.registry import origins

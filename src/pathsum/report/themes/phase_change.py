@@ -1,7 +1,5 @@
 """Learning: the in-context loss drop and the phase change (docs/framework.md §6)."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from typing import Any

@@ -1,7 +1,5 @@
 """The provenance of the report: the command, the machine, the libraries, and hashes of the corpus and all weights."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The papers' numbers and those of this suite (docs/framework.md §8), one per paragraph of references.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

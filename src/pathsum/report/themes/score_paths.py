@@ -1,7 +1,5 @@
 """Attention scores of induction heads by pairs of paths (docs/framework.md §2.3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

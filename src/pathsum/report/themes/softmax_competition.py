@@ -1,7 +1,5 @@
 """Why one layer cannot do induction (docs/framework.md §5.14)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

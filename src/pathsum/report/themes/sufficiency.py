@@ -1,7 +1,5 @@
 """Whether the induction circuit suffices for induction (docs/framework.md §5.10)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Matches of more than one token (docs/framework.md §5.12)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

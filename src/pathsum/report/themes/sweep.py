@@ -1,7 +1,5 @@
 """Every model of the grid, by depth, heads and seed."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The heads of induction, and the edges by which heads compose (docs/framework.md §4)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

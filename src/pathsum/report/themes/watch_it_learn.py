@@ -1,7 +1,5 @@
 """How attention patterns form: every checkpoint of a few models, with learning curves."""
 
-from __future__ import annotations
-
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.page.document import Section, Widget

@@ -1,7 +1,5 @@
 """Token clusters, joint copying, subspaces, deletion and virtual heads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

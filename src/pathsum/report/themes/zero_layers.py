@@ -1,7 +1,5 @@
 """Zero layers: the direct path as a bigram table (docs/framework.md §3.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -21,7 +21,9 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import HEADS, Kept
 from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
 from pathsum.records.summary import CellSummary
+from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import detectors
+from pathsum.report.told import Frames
 from tests.report.synthetic_explorer import explored
 
 HOSTILE = (
@@ -139,6 +141,16 @@ def results(
 def only(*cells: Cell, **controls: Cell) -> Results:
     """Return results with these models alone."""
     return replace(results(layers=(2,)), cells={c.name: c for c in cells}, controls=controls)
+
+
+def frames(*cells: Cell) -> Frames:
+    return Frames({c.name: c for c in cells})
+
+
+def texts(section: Section) -> list[list[list[str]]]:
+    """Return the entries of the tables of a section."""
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    return [[[entry.text for entry in row] for row in table.rows] for table in tables]
 
 
 def calibration(*, works: bool) -> list[CalibrationRow]:

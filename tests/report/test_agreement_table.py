@@ -13,25 +13,19 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell
 from pathsum.report.chapters import agreeing
-from pathsum.report.themes.agreement import SAYS, agreed, agreement, counts, evidence, facts, named, section
-from pathsum.report.told import Frames
+from pathsum.report.themes.agreement import SAYS, agreed, agreement, counts, evidence, facts, named
 from tests.report import synthetic
-from tests.report.synthetic import only
+from tests.report.synthetic import frames
 
 CELL = synthetic.cell(2, 3, 0)
 
 
-def found(cell: Cell) -> dict[str, Any]:
-    return facts(Frames({cell.name: cell}))
-
-
 def says(cell: Cell, question: str, name: str) -> list[bool | None]:
-    rows = evidence(Frames({cell.name: cell})).set_index(["question", "name"])
+    rows = evidence(frames(cell)).set_index(["question", "name"])
     return [None if pd.isna(yes) else bool(yes) for yes in rows.loc[(question, name), SAYS]]
 
 
 def replaced(rows: list[Any], condition: Any, **changes: Any) -> list[Any]:
-    """Return ``rows`` with ``changes`` in those that fulfill ``condition``."""
     return [dataclasses.replace(row, **changes) if condition(row) else row for row in rows]
 
 
@@ -100,25 +94,21 @@ def test_behaviour_of_the_early_head_decides_which_edges_carry_something() -> No
 
 
 def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
-    items = found(CELL.having(labels=[], ablations=[], copying=[]))["items"]
+    items = facts(frames(CELL.having(labels=[], ablations=[], copying=[])))["items"]
     assert items[SAYS[1:]].isna().all(axis=None)
     assert not agreed(items).any()
-    assert (
-        {row[3].text for row in counts({"items": items}).rows}
-        == {row[6].text for row in counts({"items": items}).rows}
-        == {"–"}
-    )
-    assert [e.text for e in named({"items": items}).rows[0]] == [CELL.name, "none", "none", "none"]
+    assert {row[i].text for row in counts({"items": items}).rows for i in (3, 6)} == {"–"}
 
 
 def test_the_table_counts_and_names_the_ground_truth() -> None:
-    items = found(CELL)["items"]
+    items = facts(frames(CELL))["items"]
     rows = {row[0].text: [e.text for e in row[1:]] for row in counts({"items": items}).rows}
     assert list(rows) == ["copies", "induction", "previous token", "K-edge", "Q-edge", "V-edge"]
     assert rows["K-edge"] == ["2", *["1 of 9"] * 4, *["1.00 (1.00; 9)"] * 3]
     assert rows["V-edge"] == ["2", "0 of 9", "–", "0 of 9", "0 of 9", "–", "1.00 (–; 9)", "–"]
     assert rows["copies"][1:5] == ["6 of 6", "6 of 6", "2 of 6", "2 of 6"]
     assert "induction L1H0; previous token L0H0; K-edge L0H0 → L1H0" in named({"items": items}).rows[0][1].text
+    assert len(evidence(frames(CELL))) == 6 + 3 + 3 + 27
 
 
 def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_significant() -> None:
@@ -145,48 +135,22 @@ def test_edges_are_counted_by_kind_and_by_whether_they_compose() -> None:
         CELL.rows(CompositionRow), lambda e: e.kind == "V" or e.late_head == 0 == e.early_head, **composing
     )
     cell = CELL.having(composition=edges)
-    counted = found(cell)["edges"].groupby(["question", "weights_says"])["intervention_says"].agg(["sum", "size"])
+    counted = (
+        facts(frames(cell))["edges"].groupby(["question", "weights_says"])["intervention_says"].agg(["sum", "size"])
+    )
     assert counted.reset_index().to_numpy().tolist() == [
         *(["K-edge", False, 0, 8], ["K-edge", True, 1, 1], ["Q-edge", False, 0, 8], ["Q-edge", True, 0, 1]),
         ["V-edge", True, 0, 9],
     ]
-    assert "0 of 9 V-edges that compose and 0 of 0 that do not." in " ".join(section(only(cell), {}).paragraphs)
 
 
 def test_copying_heads_that_repeats_do_not_need_have_their_effect_on_text() -> None:
     rows = replaced(CELL.rows(AblationRow), lambda a: a.target == "head", loss_nats=9.0)
     rows = replaced(rows, lambda a: (a.target, a.method) == ("head", "resample"), loss_nats=0.7)
-    told = found(CELL.having(ablations=rows))
+    told = facts(frames(CELL.having(ablations=rows)))
     needed = told["copying_heads"]["intervention_says"]
     assert (needed.sum(), len(needed), len(told["other_heads"])) == (2, 6, 0)
     assert told["unneeded"]["text_nats"].tolist() == [0.7] * 4
-
-
-def test_the_widest_disagreements_are_named() -> None:
-    ablated = replaced(
-        CELL.rows(AblationRow),
-        lambda a: (a.kind, a.method, a.early_head, a.head) == ("V", "resample", 1, 2),
-        second_copy_nats=3.0,
-        second_copy_low=2.5,
-    )
-    composing = replaced(
-        CELL.rows(CompositionRow),
-        lambda e: (e.kind, e.early_head, e.late_head) == ("Q", 2, 1),
-        value=0.9,
-        varying=0.9,
-        varying_q_value=0.01,
-    )
-    row = named(found(CELL.having(ablations=ablated, composition=composing))).rows[0]
-    assert row[2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 (chance 0.18), rise of the loss 0.")
-    assert row[3].text.startswith("V-edge L0H1 → L1H2: weights 0.")
-    assert row[3].text.endswith("rise of the loss 3.00 nats")
-
-
-def test_the_csv_has_every_head_and_edge_with_its_numbers() -> None:
-    rows = evidence(Frames({CELL.name: CELL}))
-    assert len(rows) == 6 + 3 + 3 + 27
-    planted = rows[(rows["question"] == "K-edge") & (rows["name"] == "L0H0 → L1H0")].iloc[0]
-    assert (planted["weights_value"], planted["weights_bar"], planted["intervention_bar"]) == (0.45, 0.18, 0.1)
 
 
 def test_the_chapter_on_trust_counts_what_some_evidence_finds_and_what_all_three_find() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -43,8 +42,6 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
 
 
 def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -> None:
-    """Guards against confirming 400 of 400 by the counts that chose them, where 61 % of unselected triples are
-    confirmed."""
     shares = [(100, 200), (50, 200), (30, 200)]
     tallies = [
         replace(t, confirmed=b, tested=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)
@@ -54,15 +51,6 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     assert found["tallies_interval"] == "0.30 [0.00, 0.75]"
     assert (found["passing_copying"], found["candidates_copying"]) == pytest.approx((0.4, 0.3))
     assert set(found["tallies"]["base_rate"]) == {0.016}
-
-
-def test_a_share_of_no_candidates_is_unknown() -> None:
-    """Guards against printing 0 of 0 as 0.00."""
-    nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
-    tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
-    results = replace(synthetic.results(layers=(1,)), cells={ONE.name: ONE.having(skip_trigram_tallies=tallies)})
-    text = " ".join(one_layer.section(results, {}).paragraphs)
-    assert "– for all candidates, and – for triples sampled from the text, whatever the heads do there (n = 0)." in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:

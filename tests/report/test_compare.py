@@ -41,28 +41,16 @@ def test_what_is_equal_has_not_moved(base: dict[str, Any], now: dict[str, Any]) 
 
 
 def test_a_change_is_measured_in_spreads_over_the_seeds_of_the_base(base: dict[str, Any], now: dict[str, Any]) -> None:
+    base["cells"]["L1H4S0"]["val_loss_nats"] = now["cells"]["L1H4S0"]["val_loss_nats"] = 9.0  # is no other seed
     now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
     (move,) = moves(base, now).itertuples()
     assert (move.cell, move.metric, move.seeds) == ("L1H2S0", "val_loss_nats", 2)
     assert move.spread == pytest.approx(0.02**0.5)
     assert move.spreads == pytest.approx(0.3 / 0.02**0.5)
     assert "| `L1H2S0` | `val_loss_nats` | 2 | 1.7 | −0.3 | 0.1414 (2) | 2.1 |" in compare(base, now, "main")
-
-
-def test_other_heads_are_no_other_seed(base: dict[str, Any], now: dict[str, Any]) -> None:
-    base["cells"]["L1H4S0"]["val_loss_nats"] = 9.0
-    now["cells"]["L1H4S0"]["val_loss_nats"] = 9.0
-    now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
-    assert moves(base, now)["spread"][0] == pytest.approx(0.02**0.5)
-
-
-def test_one_seed_has_no_spread_and_is_said_to_have_none(base: dict[str, Any], now: dict[str, Any]) -> None:
     for values in (base, now):
         del values["cells"]["L1H2S1"]
-    now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
-    alone = "1 belong to models with one seed, which have no standard deviation."
-    assert alone in (told := compare(base, now, "main"))
-    assert "| one seed | – |" in told
+    assert "| one seed | – |" in compare(base, now, "main")
 
 
 def test_what_moved_most_comes_first_and_a_spread_of_nought_last(base: dict[str, Any], now: dict[str, Any]) -> None:
@@ -87,13 +75,16 @@ def test_verdicts_models_onsets_detectors_and_the_corpus_are_stated(base: dict[s
     now["calibration"]["induction"]["recall"] = 0.5
     now["corpus"]["train_tokens"] += 1
     told = compare(base, now, "main")
-    assert "- `k_composition`: `verdict` reproduced → partly" in told
-    assert "- `one_layer_skip_trigrams`: `value` 1 → 0.5, `threshold` " in told
-    assert "- new models: `L2H9S0`" in told
-    assert "- removed models: `L2H4S0`" in told
-    assert "- `L2H2S1`: `onset_tokens` 4,200,000 → none" in told
-    assert "- `induction`: `recall` 1 → 0.5" in told
-    assert "- `corpus`: `train_tokens` 9,000,000 → 9,000,001" in told
+    for said in (
+        "`k_composition`: `verdict` reproduced → partly",
+        "`one_layer_skip_trigrams`: `value` 1 → 0.5, `threshold` ",
+        "new models: `L2H9S0`",
+        "removed models: `L2H4S0`",
+        "`L2H2S1`: `onset_tokens` 4,200,000 → none",
+        "`induction`: `recall` 1 → 0.5",
+        "`corpus`: `train_tokens` 9,000,000 → 9,000,001",
+    ):
+        assert f"- {said}" in told
 
 
 def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) -> None:
@@ -106,7 +97,6 @@ def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) ->
     [
         [],
         {},
-        {"cells": {}, "claims": {}},
         {"cells": {}, "claims": {}, "corpus": {}, "calibration": {"induction": 5}},
         {"cells": {}, "claims": {"a": {"value": 1, "threshold": "≥ 1"}}, "corpus": {}},
     ],
@@ -132,9 +122,7 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
     ("name", "told"),
     [
         ("main~1", "BASE=main~1: expected a revision with reports/metrics.json, or the path of a"),
-        ("nowhere", "BASE=nowhere: expected a revision with reports/metrics.json, or the path of a"),
         ("bytes", "bytes: expected the metrics.json of a report, got text that is not JSON"),
-        ("deep", "deep: expected the metrics.json of a report, got text that is not JSON"),
         ("", "BASE: expected a git revision or the path of a metrics.json, got nothing"),
     ],
 )
@@ -143,7 +131,6 @@ def test_the_base_is_a_revision_or_a_file_or_refused_by_name(
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "bytes").write_bytes(b"\xff\xfe\x00")
-    (folder / "deep").write_text("[" * 100_000)
     with pytest.raises(ValueError, match=re.escape(told)):
         metrics_of(text_of(name), name)
     assert text_of("main") == text_of("reports/metrics.json")

@@ -22,10 +22,10 @@ from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
 from pathsum.records.heads import HeadRow
 from pathsum.records.paths import NormScaleRow
-from pathsum.records.results import Results, read_cell, write_cell
+from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.answer import answer
-from pathsum.report.build import tables, write_report
+from pathsum.report.build import write_report
 from pathsum.report.chapters import ONE_LAYER, TWO_LAYERS, ZERO_LAYERS
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.document import PAPERS, slug
@@ -36,11 +36,6 @@ from tests.report import synthetic
 from tests.report.conftest import exported_models, made_up_results
 
 ALL_SCRIPTS = [*SCRIPTS, *chain(*WIDGETS.values())]
-
-
-def build(results: Results, folder: Path) -> tuple[str, str]:
-    write_report(results, judge_all(results), draw_all(results), folder)
-    return (folder / "index.html").read_text(encoding="utf-8"), (folder / "README.md").read_text(encoding="utf-8")
 
 
 class Page(HTMLParser):
@@ -126,13 +121,6 @@ def test_every_verdict_leads_to_the_place_where_its_numbers_are_printed(full: Pa
     ]
 
 
-def test_figures_keep_their_place_and_are_drawn_only_where_they_are_seen(full: Path) -> None:
-    """Drawing all figures took more than half of the time to open the page."""
-    source = (full / "index.html").read_text(encoding="utf-8")
-    figures = re.findall(r'<img class="\w+" width="[1-9]\d+" height="[1-9]\d+" loading="lazy" src="data:', source)
-    assert len(figures) == source.count("<img ") > 10
-
-
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
     blocks = 3 + 1 + 3 + 2 + 3  # of data: explored models, the lab's tokenizer and models, maps, watched ones
@@ -175,20 +163,9 @@ def test_every_file_that_the_markdown_names_exists(full: Path) -> None:
     names = re.findall(r"\]\(((?:figures|tables)/[^)]*)\)", (full / "README.md").read_text(encoding="utf-8"))
     assert len(names) > 20
     assert [n for n in names if not (full / n).is_file()] == []
-
-
-def test_both_forms_have_the_same_sections_and_figures(full: Path) -> None:
-    page, source = ((full / n).read_text(encoding="utf-8") for n in ("index.html", "README.md"))
-    page = re.sub(r'<div id="(lab|x-explorers)".*?<script', "<script", page, flags=re.S)  # with headings of their own
-    headings = [("#" * int(level), title) for level, title in re.findall(r"<h([23])[^>]*>(.*?)</h", unescape(page))]
-    assert headings == re.findall(r"^(##+) (.*)$", unescape(source), re.M)
     drawn = sum(len(figures) for figures, _ in contents().values()) - 1  # heads of one width have no figure of widths
-    assert page.count("<figure>") == source.count("![") == len(list((full / "figures").glob("*.svg"))) == drawn
-
-
-def test_a_missing_model_is_named(full: Path) -> None:
-    for name in ("index.html", "README.md"):
-        assert "Not in this report, without records: 2 layers · 9 heads · seed 9." in (full / name).read_text("utf-8")
+    page = (full / "index.html").read_text(encoding="utf-8")
+    assert page.count("<figure>") == len(list((full / "figures").glob("*.svg"))) == drawn
 
 
 def test_equal_records_give_equal_bytes_and_a_file_of_an_earlier_report_is_removed(full: Path, tmp_path: Path) -> None:
@@ -206,29 +183,15 @@ def test_tokens_survive_the_tables(full: Path) -> None:
     assert set(synthetic.HOSTILE) == set(table["token"])
 
 
-def test_controls_come_after_the_grid_in_the_tables_of_records() -> None:
-    found = synthetic.results(heads=(2,), seeds=(0,))
-    made = tables(found, [])
-    models = [*found.cells, *found.controls]
-    assert len(found.controls) > 1
-    assert list(dict.fromkeys(made["learning"]["cell"])) == models
-    with_heads = [name for name in models if (found.cells | found.controls)[name].rows(HeadRow)]
-    assert list(dict.fromkeys(made["heads"]["cell"])) == with_heads
-    assert not set(made["agreement"]["cell"]) & set(found.controls)
-
-
 @pytest.mark.parametrize("layers", [(), (0, 1), (2,)])
 def test_a_sweep_without_some_depth_still_makes_a_report(layers: tuple[int, ...], tmp_path: Path) -> None:
-    page, source = build(synthetic.results(layers=layers, heads=(2,), seeds=(0,)), tmp_path)
-    assert "– not testable here" in page
+    results = synthetic.results(layers=layers, heads=(2,), seeds=(0,))
+    write_report(results, judge_all(results), draw_all(results), tmp_path)
+    source = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "– not testable here" in (tmp_path / "index.html").read_text(encoding="utf-8")
     absent = re.findall(rf"^## (.*)\n\n{told.absent('').paragraphs[0]}", source, re.M)
     chapters = enumerate((ZERO_LAYERS, ONE_LAYER, TWO_LAYERS))
     assert absent[: 3 - len(layers)] == [title for n, title in chapters if n not in layers]
-
-
-def test_without_a_phase_change_the_report_says_so() -> None:
-    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False)
-    assert "Two layers show no phase change within 8.0 M tokens" in " ".join(answer(results))
 
 
 def test_a_weight_of_repeats_is_said_on_the_first_screen() -> None:
@@ -237,7 +200,6 @@ def test_a_weight_of_repeats_is_said_on_the_first_screen() -> None:
     cell = next(iter(results.cells.values()))
     led = replace(cell.summary, cell="L2H2S1", repeat_weight=3.0, repeat_tokens=2_400_000)
     both = replace(results, cells=results.cells | {"L2H2S1": replace(cell, summary=led)})
-    assert answer(both)[-1].startswith("In training of L2H2S1, tokens that complete a pair seen before")
     assert "a weight of 3 in the loss, which fell to 1 by 2.4 M tokens" in answer(both)[-1]
 
 
@@ -268,13 +230,6 @@ def test_metrics_are_strict_json_with_rounded_values(tmp_path: Path) -> None:
     assert found["cells"]["L1H2S0"]["onset_tokens"] is None
     assert found["cells"]["L0S0"]["prefix_matching"] is None
     assert found["provenance"] == results.provenance
-
-
-def test_an_incomplete_model_names_what_is_missing(tmp_path: Path) -> None:
-    write_cell(tmp_path, synthetic.cell(1, 2, 0))
-    (tmp_path / "heads.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"missing heads\.parquet\. Run `dvc repro`"):
-        read_cell(tmp_path)
 
 
 def test_the_short_answer_and_the_highest_prefix_matching_are_about_all_heads_of_one_layer() -> None:

@@ -12,14 +12,12 @@ import pandas as pd
 
 from pathsum.claims.registry import judge_all
 from pathsum.records import registry
-from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report.figures.base import Figure
 from pathsum.report.page.document import anchor
 from pathsum.report.story import story
 from pathsum.report.theme import sources
 from pipelines.paths import ROOT
-from tests.report.conftest import made_up_results
 
 
 class Told(HTMLParser):
@@ -83,13 +81,3 @@ def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code
     blocks = [*told.headline, *(b for s in told.sections for b in s.blocks)]
     bare = [b.name for b in blocks if not told.sources.get(b.name)]
     assert bare == ["", "", ""]  # the terms, provenance, and the table of records itself
-
-
-def test_any_heads_role_is_one_click_away(full: Path) -> None:
-    source = (full / "index.html").read_text(encoding="utf-8")
-    first = re.search(r"<header>.*?</header>", source, re.S)[0]  # type: ignore[index]
-    assert '<a href="#heads-and-what-they-read">' in first
-    section = source[source.index('<section id="what-each-head-does">') :]
-    heads = section[: section.index("</table>")]
-    assert "<details>" not in heads  # but for the fold of the whole section, which the link opens
-    assert heads.count("<tr>") >= sum(len(c.rows(HeadRow)) for c in made_up_results().cells.values())

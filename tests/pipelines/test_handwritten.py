@@ -46,8 +46,6 @@ def test_the_file_is_known_by_its_hash_and_all_its_mistakes_by_their_place(tmp_p
     [
         ("", "claims.yaml: expected the protocol and the frozen claims, got nothing; put them back, or"),
         ("frozen: 2025-02-30", "claims.yaml.frozen: expected a date from 2021-12-22 to 2100-01-01, as YYYY-MM-DD, got"),
-        ("frozen: 2026-W47", "claims.yaml.frozen: expected a date from 2021-12-22"),
-        ("frozen: 20261122", "claims.yaml.frozen: expected a date from 2021-12-22"),
         ("frozen: 1066-10-14", "claims.yaml.frozen: expected a date from 2021-12-22"),
         ("frozen: 2025-03-07\nfrozen: 2025-03-08", "claims.yaml: expected settings by name, got something else (while"),
         ("{sha256: abc, frozen: 2025-03-07}", "claims.yaml.sha256: is computed from the file; remove it"),
@@ -55,9 +53,7 @@ def test_the_file_is_known_by_its_hash_and_all_its_mistakes_by_their_place(tmp_p
         ("claims: {a: {measure: m, treshold: t}}", "claims.a.treshold: no such setting; did you"),
         (CHANGE.replace("03-08", "03-06"), "expected changes after the claims were frozen on 2025-03-07, got one of a"),
         (CHANGE.replace("why: x", "why: ''"), "claims.yaml.changes.0.why: "),
-        (CHANGE.replace("why: x", "why: x, old: .nan"), ".old"),
         ("protocol: {tuning_seeds: [7, 7]}", "claims.yaml.protocol.tuning_seeds: expected different numbers, got"),
-        ("a: [", "claims.yaml: expected settings by name, got something else"),
     ],
 )
 def test_a_mistake_is_named_with_its_key(tmp_path: Path, text: str, said: str) -> None:

@@ -38,7 +38,6 @@ HAS = (ROOT / "params.yaml").read_text()
         ("compare", ["main"], "expected reports/metrics.json in this folder, got none"),
         ("scratch", ["."], "expected a new or empty folder or an earlier copy, got other files"),
         ("scratch", ["params.yaml"], "params.yaml: File exists"),
-        ("scratch", ["params.yaml/copy"], "params.yaml/copy: Not a directory"),
     ],
 )
 def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments: list[str], said: str) -> None:
@@ -55,7 +54,6 @@ def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments:
     ("content", "said"),
     [
         (b"", "params.yaml: expected the sections that `make params` writes, got no section; run it again"),
-        (b"- a", "params.yaml: expected the sections"),
         (b"sweep: {}", "params.yaml: expected the key cells, got none; run `make params`"),
         (b"cells: [1", r"params.yaml: expected YAML, got something else .*; run `make params` again"),
         (b"\xff\xfe", "params.yaml: expected YAML, got something else"),
@@ -71,7 +69,6 @@ def test_an_earlier_copy_is_replaced_and_no_other_folder(tmp_path: Path, monkeyp
     (tmp_path / "project").mkdir()
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)
     (tmp_path / "project" / "a.txt").write_text("a")
-    Path(os.fsdecode(os.fsencode(tmp_path / "project") + b"/\xff.txt")).write_text("a name that is no UTF-8")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "project" / ".git"))  # as git does for hooks
     assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
     monkeypatch.undo()
@@ -157,12 +154,6 @@ RIGHT = {"name": "x", "processes": 1, "peak_flops": None}
 def device(tmp_path: Path, text: str) -> Device:
     (tmp_path / "device.json").write_text(text)
     return read_json(tmp_path / "device.json", Device)
-
-
-@pytest.mark.parametrize("text", ["", "[" * 100_000, "[1]", "{", '{"a": NaN}'])
-def test_a_record_that_is_no_json_is_named(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ValueError, match=r"device.json: expected "):
-        device(tmp_path, text)
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from pathsum.core.storage import json_lines
-from pipelines import grid, pool, progress, repro
+from pipelines import grid, pool, repro
 from pipelines.paths import ROOT, params
-from pipelines.progress import HEADING, Told, row_of
 from tests.commands import command
-from tests.training.tracking.found import FOUND
 
 
 def test_a_small_model_of_two_layers_and_of_one_come_first_and_then_the_longest() -> None:
@@ -30,48 +24,6 @@ def test_a_small_model_of_two_layers_and_of_one_come_first_and_then_the_longest(
     sizes = [(cells[n].model.n_layers, cells[n].model.n_heads) for n in names[2:]]
     assert sizes == sorted(sizes, reverse=True)
     assert cells[names[0]].train.tokens > 0
-
-
-def test_a_model_has_a_line_for_each_quarter_of_its_training(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Told("L2H4S5", 1_000_000)
-    for tokens in (0, 100_000, 300_000, 400_000, 1_000_000, 1_000_000):
-        told(replace(FOUND, tokens_seen=tokens, val_loss_nats=2.5, prefix_matching=[[0.1], [0.7]]))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(",")[0] for line in lines] == [
-        "L2H4S5                0.3 M of 1.0 M tokens", "L2H4S5                1.0 M of 1.0 M tokens"
-    ]  # fmt: skip
-    assert "loss 2.500 nats, prefix matching 0.70" in lines[0]
-
-
-def test_an_extracted_model_has_a_line_with_its_findings(tmp_path: Path) -> None:
-    found = {"cell": "one", "tokens_seen": 3e6, "val_loss_nats": 2.3456, "prefix_matching": 0.71, "onset_tokens": 8e5}
-    (tmp_path / "summary.json").write_text(json.dumps(found))
-    line = row_of(tmp_path / "summary.json")
-    assert line.split() == ["one", "3.0", "M", "2.346", "0.71", "0.8", "M"]
-    assert len(HEADING) == len(line)
-
-
-def test_the_table_of_a_sweep_has_what_differs_and_names_the_model_with_the_lowest_loss(tmp_path: Path) -> None:
-    told = {5e5: replace(FOUND, tokens_seen=3_000_000, val_loss_nats=2.5), 9e5: replace(FOUND, val_loss_nats=2.25)}
-    for number, (tokens, evaluation) in enumerate(told.items()):
-        run = tmp_path / f"run{number}"
-        (run / "checkpoints").mkdir(parents=True)
-        (run / "checkpoints" / "00000007.safetensors").touch()
-        (run / "log.jsonl").write_bytes(
-            json_lines([replace(evaluation, prefix_matching=[[0.0]], tokens_seen=0), evaluation])
-        )
-        progress.note(tmp_path / "jobs" / str(number), number, ["seed=3", f"train.tokens={tokens:.0f}"], run)
-    progress.note(tmp_path / "jobs" / "2", 2, ["seed=3", "train.tokens=0"])
-    heading, *lines, _, command = progress.told(tmp_path / "jobs", {"paths": ["my texts/*.txt"]}).splitlines()
-    assert heading.split("  ")[0] == "overrides"
-    assert [line.split() for line in lines] == [
-        ["train.tokens=500000", "3.0", "M", "2.500", "0.60", "1.5", "M"],
-        ["train.tokens=900000", "91", "2.250", "0.60", "46"],
-        ["train.tokens=0", "failed"],
-    ]
-    assert len({len(line.rstrip()) for line in (heading, *lines[:2])}) == 1
-    assert shlex.split(command)[:3] == ["make", "extract", f"WEIGHTS={tmp_path}/run1/checkpoints/00000007.safetensors"]
-    assert "TEXT='my texts/*.txt' ARGS=--out=imported/run1" in command
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,6 @@ def test_an_ad_hoc_run_is_named_by_its_overrides(workspace: Path) -> None:
     assert "L1H2S0 train.momentum=0.9: runs/" in out
 
 
-def test_dvc_shows_metrics_params_and_plots(workspace: Path) -> None:
-    assert "loss_2_layers_nats_per_token" in sh(workspace, "dvc", "metrics", "show")
-    assert "train.tokens" in sh(workspace, "dvc", "exp", "show", "--csv")
-
-
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
 def test_dvc_draws_a_point_for_each_score_and_a_line_for_each_trained_model(workspace: Path, tmp_path: Path) -> None:
     sh(workspace, sys.executable, "-m", "pipelines.plots_template")

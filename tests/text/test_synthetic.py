@@ -299,18 +299,10 @@ def test_the_same_seed_gives_the_same_text_and_another_seed_another() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"n_words": 1}, ["n_words: expected 5..2000, got 1"]),
         ({"n_answers": 1}, ["n_answers: expected 0, or 2 or more, got 1"]),
         ({"n_answers": 3}, ["n_words: expected 36..2000, got 31"]),
-        ({"n_skip_trigrams": 10, "questions": True}, ["n_words: expected 32..2000, got 31"]),
-        (
-            {"repeat_share": 0.2, "words_per_document": 18},
-            ["repeat_share: expected 0, or below 1 in documents of more"],
-        ),
-        (
-            {"repeat_share": 1.0, "n_words": 2003},
-            ["n_words: expected 5..2000, got 2003", "repeat_share: expected 0, or"],
-        ),
+        ({"repeat_share": 0.2, "words_per_document": 18}, ["repeat_share: expected 0, or below 1 in documents"]),
+        ({"repeat_share": 1, "n_words": 2003}, ["n_words: expected 5..2000, got 2003", "repeat_share: expected 0, or"]),
     ],
 )
 def test_everything_that_does_not_fit_is_named(change: dict[str, object], said: list[str]) -> None:

@@ -127,13 +127,22 @@ def test_copies_of_one_document_are_one_document(tmp_path: Path) -> None:
         tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
 
 
-def test_windows_of_few_documents_are_refused(tmp_path: Path) -> None:
-    """The documents are enough, but too short for more than a few windows in all."""
-    corpus = text_corpus(tmp_path / "in", 0.3)
-    with pytest.raises(
-        ValueError, match=r"too few windows: expected windows of at least 10 documents, got [1-9] \(of \d+ documents"
-    ):
-        tokenize_corpus(corpus, CONFIG, 199, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("share", "n_ctx", "said"),
+    [
+        (1e-6, 29, "The tuning part of corpus 'mine' has too few .*; give more text"),
+        (0.999, 29, "The train part of corpus 'mine' has too few .*; give more text"),
+        (0.3, 199, r"too few windows: expected windows of at least 10 documents, got [1-9] \(of \d+ documents"),
+        (0.3, 50_021, "smaller than one window: expected at least 50022 tokens .* lower model.n_ctx"),
+    ],
+)
+def test_too_little_text_is_an_error_that_names_what_decides_it_and_leaves_earlier_results(
+    tmp_path: Path, share: float, n_ctx: int, said: str
+) -> None:
+    headers = tokenize_corpus(text_corpus(tmp_path / "in", 0.3), CONFIG, 29, tmp_path / "out")
+    with pytest.raises(ValueError, match=said):
+        tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, n_ctx, tmp_path / "out")
+    assert read_tokens(tmp_path / "out/train.bin").header == headers["train"]
 
 
 @pytest.mark.parametrize("size", [7, 30, 100, 1000, 10**6])
@@ -159,19 +168,3 @@ def test_the_draft_of_a_killed_process_is_removed_and_that_of_a_running_one_is_n
         (tmp_path / "out" / f"draft-{pid}-x" / "train.bin.draft").write_text("half")
     tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
     assert [p.name for p in (tmp_path / "out").glob("draft-*")] == [f"draft-{os.getppid()}-x"]
-
-
-@pytest.mark.parametrize(("share", "part"), [(1e-6, "tuning"), (0.999, "train")])
-def test_an_empty_split_is_an_error_that_names_what_decides_it(tmp_path: Path, share: float, part: str) -> None:
-    with pytest.raises(ValueError, match=rf"The {part} part of corpus 'mine' has too few .*; give more text"):
-        tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, 29, tmp_path / "out")
-
-
-def test_a_split_smaller_than_a_window_is_an_error_that_leaves_earlier_results(tmp_path: Path) -> None:
-    corpus = text_corpus(tmp_path / "in", 0.3)
-    headers = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
-    with pytest.raises(
-        ValueError, match=r"smaller than one window: expected at least 50022 tokens .* lower model.n_ctx"
-    ):
-        tokenize_corpus(corpus, CONFIG, 50_021, tmp_path / "out")
-    assert read_tokens(tmp_path / "out/train.bin").header == headers["train"]

@@ -12,18 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
 
-from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core.manifest import sha256
 from pathsum.core.storage import read_json, read_lines, write_json
 from pathsum.records.evaluation import Device, Evaluation
 from pathsum.text.tokens import TokenHeader
-from pathsum.training import ranks
-from pipelines import grid
-from pipelines.paths import ROOT, params
-from pipelines.train_cell import run_cell
+from pipelines.paths import ROOT
 from tests.training.small import CELL, D_VOCAB, TRAIN, text
 
 ONE = (sys.executable, "-m", "pipelines.train_cell", "L2H2S3")
@@ -106,23 +101,6 @@ def test_it_is_the_same_run_and_the_first_alone_writes(pair: tuple[Path, Path]) 
     assert str(devices[1]) == f"2 × {devices[0]}"
 
 
-def test_a_run_says_what_it_does_not_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def said(folder: Path) -> str:
-        monkeypatch.chdir(folder)
-        values = params()
-        run_cell(
-            "cell", load(CellConfig, grid.cells(values)["L2H2S3"], ""), load(TrackingConfig, values["tracking"], "")
-        )
-        return "".join(capsys.readouterr())
-
-    few = project(tmp_path, tokens=0, eval_windows=10**6)
-    assert "cell: evaluated on all " in said(few)
-    assert said(few) == "cell: trained before; nothing is logged again\n"
-    assert "evaluated on all" not in said(project(tmp_path / "enough", tokens=0, eval_windows=2))
-
-
 def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_intact_state(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -139,11 +117,3 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_int
     (run / "state.bin").write_bytes(b"damaged")
     assert "training starts again" in finish(start(broken, TWO))
     assert contents(broken) == contents(pair[1])
-
-
-def test_without_torchrun_there_is_one_process() -> None:
-    batch = torch.arange(6)
-    with ranks.process_group():
-        assert (ranks.world_size(), ranks.is_main(), ranks.local_processes()) == (1, True, 1)
-        assert ranks.share(batch) is batch
-        assert ranks.mean([batch])[0] is batch

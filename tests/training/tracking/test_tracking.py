@@ -129,7 +129,11 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
 ) -> None:
     monkeypatch.delenv("WANDB_MODE", raising=False)
     config = CONFIG.model_copy(update={"corpus": "essays", "profile": "prose"})
+    (tmp_path / "index.html").write_text("<p>the page</p>", encoding="utf-8")
+    (tmp_path / "a.png").write_bytes(PIXEL)
     with mirror(config, Run("L2H2S0", "L2H2S0-abc", "train", {"seed": 3}, ("2 layers", "2 heads")), tmp_path) as wandb:
+        wandb.image("figures/a", tmp_path / "a.png", "What to see.")
+        wandb.page("report", tmp_path / "index.html")
         wandb.log(FOUND)
         wandb.summary({"onset_tokens": 700_000})
         wandb.table("tables/heads", pd.DataFrame({"head": [1, None], "onset": [None, 3]}).convert_dtypes())
@@ -141,25 +145,13 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
     assert summary(tmp_path)["tags"] == ["2 layers", "2 heads", "essays", "prose"]
     assert summary(tmp_path)["summary"]["onset_tokens"] == 700_000
     written = json.dumps([r for r in found if r["type"] == "history"])
+    assert "figures/a" in written
+    assert "What to see." in written
     for name, value in metrics(FOUND).items():
         assert name.split("/")[-1] in written, name
         assert f"{value:g}" in written
     assert "tokens" in json.dumps([r for r in found if r["type"] == "metric"])
     assert list(tmp_path.rglob("*.table.json"))
-
-
-def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("WANDB_MODE", raising=False)
-    (tmp_path / "index.html").write_text("<p>the page</p>", encoding="utf-8")
-    (tmp_path / "a.png").write_bytes(PIXEL)
-    with mirror(CONFIG, RUN, tmp_path) as wandb:
-        wandb.image("figures/a", tmp_path / "a.png", "What to see.")
-        wandb.page("report", tmp_path / "index.html")
-    written = json.dumps([r for r in records(tmp_path) if r["type"] == "history"])
-    assert "figures/a" in written
-    assert "What to see." in written
     (page,) = tmp_path.rglob("files/media/html/report_*.html")
     assert page.read_text(encoding="utf-8") == "<p>the page</p>"
 

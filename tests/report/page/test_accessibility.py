@@ -27,9 +27,7 @@ def test_no_rule_of_the_checker_is_broken(full: Path, tmp_path: Path, width: int
         assert json.loads(page.ask(BROKEN)) == []
 
 
-def test_tab_order_focus_and_rows_of_verdicts(full: Path, tmp_path: Path) -> None:
-    """Tab goes through the page in its order. Three verdicts stand in a row where they fit, else two or one."""
-    tops = "[...document.querySelectorAll('.verdicts li')].map((e) => Math.round(e.getBoundingClientRect().top))"
+def test_tab_goes_through_the_page_in_its_order(full: Path, tmp_path: Path) -> None:
     with reading(full, tmp_path) as page:
         page.ask("window.passed = []")
         for _ in range(40):
@@ -40,8 +38,3 @@ def test_tab_order_focus_and_rows_of_verdicts(full: Path, tmp_path: Path) -> Non
         assert page.ask("passed[0].className") == "skip"
         assert page.ask("getComputedStyle(document.activeElement).outlineStyle") != "none"
         assert page.ask("passed.filter((e) => e.matches('header a, header button, header input')).length") > 10
-        for width, wanted in ((390, [1] * 6), (700, [2] * 3), (1024, [3] * 2), (1281, [3] * 2), (1920, [3] * 2)):
-            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-            page.send("Emulation.setDeviceMetricsOverride", **size)
-            found = page.ask(tops)
-            assert [found.count(top) for top in sorted(set(found))] == wanted, width

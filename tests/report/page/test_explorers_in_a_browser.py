@@ -1,4 +1,4 @@
-"""The circuit explorer and the tables in a browser."""
+"""The circuit explorer, “Heads and what they read” and the tables in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from pathsum.claims.formatting import spelled
+from pathsum.records.results import Results
 from pathsum.report.figures.symbols import visible
+from pathsum.report.page.heads_and_edges import payload
 from tests.report import synthetic
 from tests.report.page.browser import WITH_HANDLERS, Browser
 
@@ -22,6 +25,28 @@ def test_a_search_finds_tokens_and_shows_their_circuits(opened: Browser) -> None
     opened.choose("#x-model", "L0S0")
     opened.until("document.querySelectorAll('#x-circuit tr').length === 2")
     assert opened.text("#x-circuit h4") == f"Token {hostile}"
+
+
+def test_a_chosen_head_shows_what_its_inputs_read_and_an_edge_what_cutting_it_costs(
+    opened: Browser, results: Results
+) -> None:
+    data = payload(results.cells[opened.ask("document.querySelector('#h-model').value")])
+    card = "document.querySelector('#h-card').innerText"
+    for head in data["heads"]:
+        opened.click(f"#h-heads button[data-head={head['name']}]")
+        shown = opened.ask(card)
+        assert shown.startswith(f"Head {spelled(head['name'])}")
+        for edge in data["edges"]:
+            if edge["late"] == head["name"] and edge["kind"] == "K" and edge["cost"]:
+                value = f"{edge['cost']['second'][0]:+.2f}".replace("-", "−")
+                assert value in shown, (edge, shown)
+    drawn = opened.ask("document.querySelectorAll('#h-edges path').length")
+    assert drawn == sum(edge["kind"] == "K" for edge in data["edges"])
+    opened.ask("document.querySelector('#h-edges path').dispatchEvent(new MouseEvent('click'))")
+    assert opened.ask("document.querySelectorAll('#h-card tr.chosen').length") == 1
+    for kind, words in (("Q", "queries"), ("V", "values")):
+        opened.choose("#h-kind", kind)
+        assert f"What the {words} of" in opened.ask(card)
 
 
 def test_a_table_sorts_filters_and_saves_what_it_shows(opened: Browser, tmp_path: Path) -> None:
@@ -55,11 +80,3 @@ def test_hostile_tokens_add_no_markup_and_nothing_is_wider_than_the_page(opened:
     assert opened.ask("document.querySelectorAll('.widget :is(img, script)').length") == 0
     assert opened.ask(WITH_HANDLERS) == 0
     assert opened.ask("document.documentElement.scrollWidth <= innerWidth") is True
-
-
-def test_what_shows_a_state_is_printed_and_controls_are_not(opened: Browser) -> None:
-    opened.emulate("print")
-    shown = "getComputedStyle(document.querySelector('{}')).display"
-    asked = ("#x-explorers", "#lab", "#watch", "#w-play")
-    assert [opened.ask(shown.format(name)) for name in asked] == ["none", "none", "block", "none"]
-    opened.emulate("screen")

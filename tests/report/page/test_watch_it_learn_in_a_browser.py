@@ -101,15 +101,12 @@ def test_play_ends_at_the_last_checkpoint_and_moves_by_one_where_motion_is_unwan
     page.until("document.querySelector('#w-play').textContent.includes('Next')")
     page.click("#w-play")
     assert shown_checkpoint(page) == 0
-    assert "Next" in page.text("#w-play")
     page.send("Emulation.setEmulatedMedia", features=[])
 
 
 def test_pointer_and_keys_choose_a_pair_of_tokens(page: Browser) -> None:
     page.hover("#w-matrix", 0)  # the middle
-    assert page.ask("document.querySelector('#watch').classList.contains('pointing')") is True
-    middle = [f"({SIZE // 2})", f"({SIZE // 2})"]
-    assert [word for word in page.text("#w-said").split() if word[0] == "("][:1] == middle[:1]
+    assert f"({SIZE // 2}) attends to" in page.text("#w-said")
     page.ask("document.querySelector('#w-matrix').focus()")
     page.press("ArrowDown")
     page.press("ArrowLeft")

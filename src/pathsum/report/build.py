@@ -1,6 +1,7 @@
 """The files that the report stage writes: two documents, the figures and the tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from pathsum.records.doses import DoseRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.corpora import Row
-from pathsum.report.figures.base import stacked
 from pathsum.report.page.render import html, markdown
 from pathsum.report.story import UNFROZEN, story
 from pathsum.report.theme import Figures
@@ -51,19 +51,19 @@ def write_report(
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
     """Return every table of the report with all rows, by file name without its suffix."""
-    t, models = Frames(results.cells), {**results.cells, **results.controls}
+    every = Frames(results.cells | results.controls)
     return {
         "cells": _summaries(results.cells),
         "controls": _summaries(results.controls),
         "claims": pd.DataFrame([[getattr(c, name) for name in CLAIM] for c in claims], columns=CLAIM),
-        "learning": Frames(models).log.rename(columns=BEST)[["cell", *LOGGED, *BEST.values()]],
+        "learning": every.log.rename(columns=BEST)[["cell", *LOGGED, *BEST.values()]],
         "corpus": frame([results.corpus], CorpusSummary),
         "ngrams": frame(results.ngrams, NGramRow),
-        "agreement": evidence(t),
+        "agreement": evidence(Frames(results.cells)),
         "calibration": frame(results.calibration, CalibrationRow),
         "coverage": frame(results.coverage, CoverageRow),
         "dose_response": frame(results.doses, DoseRow),
-        **{name: stacked(models.values(), kind).convert_dtypes() for name, kind in _printed().items()},
+        **{name: getattr(every, name)[["cell", *_names(kind)]].convert_dtypes() for name, kind in _printed().items()},
     }
 
 
@@ -75,6 +75,10 @@ def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
 def _printed() -> dict[str, type[Any]]:
     declared = registry.origins()
     return {name: kind for name, kind in registry.tables().items() if declared[name].printed}
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind)]
 
 
 def _summaries(cells: Mapping[str, Cell]) -> pd.DataFrame:

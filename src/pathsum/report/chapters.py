@@ -118,13 +118,14 @@ def two_chapter(results: Results, figures: Figures, claims: Claims) -> Section:
     return told.section(TWO_LAYERS, "chapters/two_layers", found, figures, *(theme.TITLE for theme in more))
 
 
-def failures_chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[ClaimCard]) -> Section:
+def failures_chapter(results: Results, cards: Sequence[ClaimCard]) -> Section:
     """Return the section on claims that some models miss: their numbers and, where the records show it, the reason."""
-    missed = [(c, card) for c, card in zip(claims, cards, strict=True) if c.verdict in (PARTLY, NOT)]
+    missed = [card for card in cards if card.result.verdict in (PARTLY, NOT)]
     if not missed:
         return Section(FAILURES, ("Every claim that could be tested is reproduced.",))
-    t, by_id = Frames({c.name: c for c in results.with_layers(2) if c.has_induction_head()}), {c.id: c for c in claims}
-    partners, edges = by_id["k_composition"], by_id["two_token_edges"]
+    t = Frames({c.name: c for c in results.with_layers(2) if c.has_induction_head()})
+    claims = {card.result.id: card.result for card in cards}
+    partners, edges = claims["k_composition"], claims["two_token_edges"]
     found = {
         **one_layer.facts(results),
         "models": t.cells,
@@ -137,13 +138,13 @@ def failures_chapter(results: Results, claims: Sequence[ClaimResult], cards: Seq
     why = dict(text.split(": ", 1) for text in told.paragraphs("chapters/failures", found))
     rows = [
         {
-            "claim": card.claim,
+            "claim": card.result.claim,
             "reproduced in": card.passing,
             "median (range)": f"{card.value} {card.unit}",
-            "needed": claim.threshold,
-            "why": why.get(claim.id, "not known"),
+            "needed": card.result.threshold,
+            "why": why.get(card.result.id, "not known"),
         }
-        for claim, card in missed
+        for card in missed
     ]
     shown = told.table(pd.DataFrame(rows), "", texts=list(rows[0]), source="claims", fold=False)
     return Section(FAILURES, (), (shown,), (one_layer.TITLE, sufficiency.TITLE))

@@ -28,7 +28,7 @@ from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mecha
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.document import Claims, Document, Section, Widget
 from pathsum.report.page.roles import roles
-from pathsum.report.theme import Figures, drawn, sources, themes
+from pathsum.report.theme import Figures, sources, themes
 from pathsum.report.themes import heads_and_edges
 from pathsum.report.themes.calibration import doubts
 
@@ -89,7 +89,7 @@ def story(
         one_chapter(results, figures),
         two_chapter(results, figures, by_id),
         *(section_of(name, results, figures) for name in AFTER_TWO_LAYERS),
-        failures_chapter(results, claims, cards),
+        failures_chapter(results, cards),
         learning_chapter(results, figures, by_id),
         *(section_of(name, results, figures) for name in AFTER_LEARNING),
         trust_chapter(results, figures),
@@ -103,8 +103,8 @@ def story(
         question=QUESTION,
         answer=answer(results, texts),
         setup=setup(results),
-        headline=drawn(figures, "headline"),
-        cards=tuple(card for claim, card in zip(claims, cards, strict=True) if claim.id in FIRST),
+        headline=tuple(figures[name] for name in ("headline",) if name in figures),
+        cards=tuple(card for card in cards if card.result.id in FIRST),
         tally=verdicts.tally(claims),
         shortcuts=tuple(section.title for section in (*chapters, *sections) if section.title in SHORTCUTS),
         warnings=(f"Not in this report, without records: {', '.join(results.missing)}.",) if results.missing else (),

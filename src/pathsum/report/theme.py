@@ -64,8 +64,3 @@ def calibrated(results: Results) -> list[CalibrationRow]:
 def sources() -> dict[str, tuple[str, ...]]:
     """Return the records that each figure or table shows, by its name."""
     return {name: records for theme in themes().values() for name, records in theme.sources.items()}
-
-
-def drawn(figures: Figures, *names: str) -> tuple[Figure, ...]:
-    """Return the figures with these names, without those that could not be drawn."""
-    return tuple(figures[name] for name in names if name in figures)

@@ -6,7 +6,6 @@ In a template, paragraphs are separated by blank lines, and a paragraph [name] i
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -147,14 +146,23 @@ def from_facts(
     title: str,
     name: str,
     facts: Callable[[Frames], dict[str, Any]],
-    cells: Callable[[Results], Mapping[str, Cell]] = attrgetter("cells"),
     **blocks: Callable[[dict[str, Any]], Block],
 ) -> Callable[[Results, Mapping[str, Figure]], Section]:
-    """Return the function that makes a theme's section: the template themes/``name``.md over the ``facts`` of
-    ``cells``, with its figures and the ``blocks`` that are made of the facts; or "absent" without facts."""
+    """Return the function that makes a theme's section: the template themes/``name``.md over the ``facts`` of the grid,
+    with its figures and the ``blocks`` that are made of the facts; or "absent" without facts."""
+    return from_results(title, name, lambda results: facts(Frames(results.cells)), **blocks)
+
+
+def from_results(
+    title: str,
+    name: str,
+    facts: Callable[[Results], dict[str, Any]],
+    **blocks: Callable[[dict[str, Any]], Block],
+) -> Callable[[Results, Mapping[str, Figure]], Section]:
+    """Like ``from_facts``, for facts that need more than the grid."""
 
     def of(results: Results, figures: Mapping[str, Figure]) -> Section:
-        if not (found := facts(Frames(cells(results)))):
+        if not (found := facts(results)):
             return absent(title)
         return section(title, name, found, {**figures, **{block: make(found) for block, make in blocks.items()}})
 

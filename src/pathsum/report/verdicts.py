@@ -11,7 +11,7 @@ from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
-from pathsum.report.page.document import ClaimCard, ModelValue, Section
+from pathsum.report.page.document import ClaimCard, Section
 from pathsum.report.told import Frames
 
 PREREGISTRATION = "What was tuned, and on which data"
@@ -23,23 +23,19 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
     """Return the verdict on ``claim`` and all that it rests on."""
     stated = registry.claims()[claim.id]
     known = results.cells | results.controls
+    values = {name: number(value, stated.digits) for name, value in claim.values.items()}
+    measured = [value for value in claim.values.values() if value is not None]
+    spread = f" ({span(measured, stated.digits)})" if len(measured) > 1 else ""
     return ClaimCard(
-        claim=claim.claim,
-        verdict=claim.verdict,
-        value=_ours(claim),
+        result=claim,
+        value=number(claim.value, stated.digits) + spread,
+        values=values,
         unit=stated.unit,
-        threshold=claim.threshold,
         passing=told.passing(claim),
         remark=", retrained after a first verdict" * any(c.what == "retrained" for c in registered.of(claim.id)),
         chance=stated.chance(results),
         sample=stated.sample(results, [known[name] for name in claim.values]),
         papers=stated.papers,
-        section=claim.section,
-        measure=claim.measure,
-        models=tuple(
-            ModelValue(name, number(value, stated.digits), name not in claim.short, claim.notes.get(name, ""))
-            for name, value in claim.values.items()
-        ),
         note=" ".join(remarks(claim.unsure, len(claim.values), claim.absent)),
         changes=notes(registered, claim.id),
         evidence=sections[stated.theme],
@@ -55,12 +51,6 @@ def tally(claims: Sequence[ClaimResult]) -> str:
             counted = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in some)
             counts.append(f"Of {plural(len(verdicts), 'claim')} of {source}: {counted}.")
     return " ".join(counts)
-
-
-def _ours(claim: ClaimResult) -> str:
-    digits = registry.claims()[claim.id].digits
-    known = [v for v in claim.values.values() if v is not None]
-    return f"{number(claim.value, digits)} ({span(known, digits)})" if len(known) > 1 else number(claim.value, digits)
 
 
 # ---- preregistration ------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The type of a figure, the style that all figures share, and helpers for panels. Equal records give equal bytes."""
 
-import dataclasses
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -92,16 +91,6 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
     buffer = io.BytesIO()
     canvas.savefig(buffer, format=kind, metadata=metadata, dpi=160)
     return buffer.getvalue()
-
-
-def stacked(cells: Iterable[Cell], kind: type[Any], *about: str) -> pd.DataFrame:
-    """Return the rows of the record ``kind`` of all ``cells`` as one table."""
-    rows = [
-        (c.name, *(getattr(c.summary, name) for name in about), *dataclasses.astuple(r))
-        for c in cells
-        for r in c.rows(kind)
-    ]
-    return pd.DataFrame(rows, columns=["cell", *about, *(f.name for f in dataclasses.fields(kind))])
 
 
 def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:

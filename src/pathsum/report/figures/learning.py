@@ -56,9 +56,8 @@ def headline(results: Results) -> Figure | None:
         right.set(xlabel="layers", ylabel=symbols.LOSS_DROP, title="In-context learning, after training")
 
     caption = (
-        "Lines: models (thin) and their means (thick), on the few windows that are evaluated during training. Dots: "
-        "final values of each model, on the windows of the verdicts, with 95 % intervals of the loss drop over "
-        f"documents.{led_caption(results)}"
+        "Lines: models (thin) and their means (thick) during training. Dots: final values of each model, on the "
+        f"windows of the verdicts, with 95 % intervals over documents.{led_caption(results)}"
     )
     curves = data[["cell", "layers", "heads", "tokens_millions", "prefix_matching"]].dropna()
     shown = pd.concat([curves, _columns(t.cells.reset_index(), FINAL)])
@@ -89,10 +88,7 @@ def phase_change(results: Results) -> Figure | None:
         legend_of_depths(repeats, results.layer_counts(), lw=2)
         matching.set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
-    caption = (
-        "A line per model: means over a few windows, which are not those of the verdicts, so levels "
-        f"differ.{led_caption(results)}"
-    )
+    caption = f"A line per model: means over a few windows, not those of the verdicts.{led_caption(results)}"
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(PANELS), 4.0), paint)
 
 

@@ -54,10 +54,7 @@ def mechanism_zero(results: Results) -> Figure | None:
         bars.set(xlabel=f"P(next | {drawable(token)})".replace("$", r"\$"))
         bars.legend(loc="lower right")
 
-    caption = (
-        f"{cell.name}: probabilities of the likeliest next tokens after one frequent token, in the text and by the "
-        "model (softmax of W_U W_E)."
-    )
+    caption = f"{cell.name}: probabilities of the likeliest next tokens after one frequent token."
     return picture("mechanism_zero", "The direct path is a bigram table", caption, data, SIZE, paint)
 
 
@@ -91,8 +88,7 @@ def mechanism_one(results: Results) -> Figure | None:
 
     values = {"cell": cell.name, "head": head} | {name: getattr(top, name) for name in TRIGRAM}
     caption = (
-        f"{cell.name}: of the skip-trigrams that both halves of the documents "
-        f"confirm{' (of words, if there are any)' * bool(words)}, the one with the largest total effect. After this "
+        f"{cell.name}: the confirmed skip-trigram{' of words' * bool(words)} with the largest total effect. After this "
         f"source, the output follows the destination {number(top.text_lift, 1)} times as often as it does in general."
     )
     return picture("mechanism_one", "One of a head's skip-trigrams", caption, pd.DataFrame([values]), SIZE, paint)
@@ -146,9 +142,8 @@ def mechanism_two(results: Results) -> Figure | None:
         "share_current_by_previous": pair_share(cell, CURRENT, PREVIOUS),
     }
     caption = (
-        f"The mechanism in {cell.name}; A and B are any two tokens. “Attends to”: mean attention, 0 to 1. “Cut it”: "
-        "rise of the loss on the second copy of repeated random tokens (nats per token) under resample ablation of the "
-        "key edge."
+        f"The mechanism in {cell.name}, with mean attention (0 to 1) and the rise of the loss on the second copy of "
+        "repeated random tokens (nats per token) under resample ablation of the key edge."
     )
     title = "An induction head reads a previous-token head through its keys"
     return picture("mechanism_two", title, caption, pd.DataFrame([numbers]), (10.4, 4.3), paint)

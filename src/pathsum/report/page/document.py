@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.figures.base import Figure
 
 LONG = 12  # a table with more rows is folded on the page
@@ -76,32 +77,18 @@ class Widget:
 
 
 @dataclass(frozen=True)
-class ModelValue:
-    """The value of a claim's measure in one model, whether the model passes, and a note if it does not."""
-
-    model: str
-    value: str
-    passes: bool
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class ClaimCard:
-    """A claim with its verdict and every number that the verdict rests on."""
+    """A claim with its verdict and every number that the verdict rests on, as printed."""
 
-    claim: str
-    verdict: str
+    result: ClaimResult
     value: str  # median over models, with their range
+    values: Mapping[str, str]  # of each model
     unit: str
-    threshold: str
     passing: str  # how many models pass
     remark: str  # on these models; begins with a comma, or is empty
     chance: str
     sample: str  # what the value of one model rests on (n)
     papers: str  # value in the papers
-    section: str  # section of the paper
-    measure: str
-    models: tuple[ModelValue, ...]
     note: str  # which models' intervals contain the threshold, or that there is no model; may be empty
     changes: tuple[str, ...]  # since the claims were frozen
     evidence: str  # title of the section that shows the records

@@ -67,8 +67,8 @@ def counts(found: dict[str, Any]) -> Table:
         for n_layers, rows in items[items["question"] == question].groupby("n_layers")
     ]
     caption = (
-        "Heads or edges for which each kind of evidence says yes, and the share on which two kinds agree, with Cohen's "
-        "κ (0: chance; –: all answers are equal) and their number n. The share is high by chance if most say no."
+        "Heads or edges with yes by each kind of evidence, and the share on which two kinds agree, with Cohen's κ (0: "
+        "chance; –: all answers are equal) and n."
     )
     return told.table(pd.DataFrame(shown), caption, texts=["question"], csv="agreement.csv")
 
@@ -95,10 +95,7 @@ def named(found: dict[str, Any]) -> Table:
         }
         for cell, rows in found["items"].groupby("cell", sort=False)
     ]
-    caption = (
-        "Heads and edges with yes from all measured evidence, and the edges (with one layer, heads) with the largest "
-        "disagreements. Scores here include the mean write, which the composition rule leaves out."
-    )
+    caption = "Heads and edges with yes from all evidence, and the largest disagreements (scores with the mean write)."
     return told.table(pd.DataFrame(shown), caption, texts=shown[0], csv="agreement.csv")
 
 

@@ -44,7 +44,7 @@ def table(found: dict[str, Any]) -> Table:
     }
     caption = (
         "The head of each model that attends most to BOS, and all heads of each layer: mean attention to BOS, and rise "
-        "of the loss on held-out text (every second position)."
+        "of the held-out loss."
     )
     return told.table(
         pd.DataFrame(shown), caption, {"uniform attention": 3}, texts=["heads"], csv="attention_sinks.csv"

@@ -93,7 +93,7 @@ def logit_lens(results: Results) -> Figure | None:
 
     caption = (
         "Held-out loss with the stream after each layer unembedded, a line per model; bars: 95 % intervals over "
-        "documents. Dashed: losses of the unigram and the bigram model."
+        "documents."
     )
     return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 

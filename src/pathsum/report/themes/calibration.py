@@ -13,8 +13,8 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.page.document import Section, Table
-from pathsum.report.theme import Figures, Theme, calibrated, detectors
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme, calibrated, detectors
 
 TITLE = "Precision and recall of the detectors"
 QUANTITIES = {
@@ -35,14 +35,8 @@ def facts(results: Results) -> dict[str, Any]:
         "weak": [detectors()[r.detector].name for r in rows if not trusted(r)],
         "unsure": [detectors()[r.detector].name for r in rows if trusted(r) and not certain(r)],
         "coverage": coverage(results),
+        "coverages": frame(results.coverage, CoverageRow),
     }
-
-
-def section(results: Results, figures: Figures) -> Section:
-    if not (found := facts(results)):
-        return told.absent(TITLE)
-    tables = {"detectors": _table(found["rows"]), "coverages": _coverage(frame(results.coverage, CoverageRow))}
-    return told.section(TITLE, "calibration", found, {**figures, **tables})
 
 
 def doubts(names: Sequence[str], results: Results) -> list[str]:
@@ -70,7 +64,7 @@ def _reach(*shares: float | None) -> bool:
     return all(share is not None and share >= TRUSTED for share in shares)
 
 
-def _table(rows: Sequence[CalibrationRow]) -> Table:
+def _table(found: dict[str, Any]) -> Table:
     shown = [
         {
             "detector": detectors()[r.detector].name,
@@ -83,14 +77,15 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
             "precision (95 %)": precision(r),
             "recall (95 %)": recall(r),
         }
-        for r in rows
+        for r in found["rows"]
     ]
     caption = "Units are the token pairs, skip-trigrams, heads, edges or models that a detector judges."
     texts = ("detector", "ground truth; found if")
     return told.table(pd.DataFrame(shown), caption, texts=texts, csv="calibration.csv")
 
 
-def _coverage(rows: pd.DataFrame) -> Table:
+def _coverage(found: dict[str, Any]) -> Table:
+    rows = found["coverages"]
     shown = {
         "loss": rows["text"],
         "quantity": rows["quantity"].map(QUANTITIES),
@@ -126,10 +121,10 @@ def calibration(results: Results) -> Figure | None:
         axes[0].invert_yaxis()
 
     caption = (
-        f"Dashed: {TRUSTED}. n: units found (precision) or in the ground truth (recall). Bars: 95 % Wilson intervals "
-        "for the effective number of independent units."
+        f"Dashed: {TRUSTED}. n: units found (precision) or in the ground truth (recall). Bars: 95 % Wilson intervals."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 
 
+section = told.from_results(TITLE, "calibration", facts, detectors=_table, coverages=_coverage)
 THEME = Theme(TITLE, section, figures=(calibration,), tables=("calibration", "coverage"))

@@ -80,8 +80,7 @@ def by_head(found: dict[str, Any]) -> Table:
     }
     caption = (
         "Rise of the loss on the second copy of repeated random tokens (nats per token, means over "
-        f"{found['windows']} windows) under resample ablation of one head and, in the last two columns, with an exact "
-        "previous-token pattern in place of the head's own (range over heads)."
+        f"{found['windows']} windows) under resample ablation or with an exact previous-token pattern."
     )
     texts = ("previous-token head", "induction head")
     return told.table(pd.DataFrame(shown, index=roles.index), caption, texts=texts, csv="ablations.csv")
@@ -102,7 +101,7 @@ def by_edge(found: dict[str, Any]) -> Table:
     }
     caption = (
         "The edge of each kind (K, Q, V) whose resample ablation raises the loss on the second copy most, and this "
-        f"rise (nats per token, 95 % intervals over {found['windows']} windows). Last three columns: resample ablation."
+        f"rise (nats per token, 95 % intervals over {found['windows']} windows)."
     )
     return told.table(pd.DataFrame(shown), caption, texts=["edge"], csv="ablations.csv")
 
@@ -120,7 +119,7 @@ def by_order(found: dict[str, Any]) -> Table:
     }
     caption = (
         "Loss reduction by each order of paths (nats per token, held-out text, 95 % intervals over documents), added "
-        "to the lower orders or (removed last, scales frozen) removed from the whole sum."
+        "to the lower orders or removed last (scales frozen)."
     )
     return told.table(pd.DataFrame(shown), caption, texts=["order"], csv="terms.csv")
 

@@ -18,15 +18,14 @@ TITLE = "Attention scores and losses by content"
 SMALL = "small_embedding"  # prefix of the name of the control whose embedding starts small
 MOST_MODELS = 4  # panels of the figure
 CAPTIONS = {
-    "content_claims": "Preference of the best induction head and shares of it, by heads (K, Q&K as above) and by "
-    "content (at the query × at the key). Shares can exceed 1, because other terms can be negative.",
-    "content_loss_reduction": "Fall of the held-out loss (nats per token), from a uniform guess, as paths through 0, "
-    "1, … heads, or content that changed position at 0, 1, … heads (hops), are added in this order.",
+    "content_claims": "Preference of the best induction head and shares of it, by heads and by content (at the query × "
+    "at the key). Shares can exceed 1, because other terms can be negative.",
+    "content_loss_reduction": "Fall of the held-out loss (nats per token) as paths through 0, 1, … heads, or content "
+    "after 0, 1, … hops, are added in this order.",
     "matching_pairs": "Matching of tokens (eigenvalue positivity, −1 to 1) on the pair of paths with the largest part "
-    "of the preference, and on AMF's pair: direct to the query and, to the key, through the previous-token head.",
-    "balance": "Root-mean-square norms, before normalization, of the embedding and of what earlier layers (separated "
-    "by “;”) and their heads (range) write; the direct path's share of the squared norm (power) of what is read, and "
-    "of its inner product with itself (projection), after normalization.",
+    "of the preference, and on AMF's pair: direct, and through the previous-token head.",
+    "balance": "Root-mean-square norms of the embedding and of what earlier layers and their heads (range) write; "
+    "share of the direct path in the squared norm of what is read (power), and in its direction (projection).",
 }
 SOURCES = {  # records of each table; the first is its CSV file
     "content_claims": ("content_scores", "score_paths"),
@@ -148,9 +147,8 @@ def content_scores(results: Results) -> Figure | None:
         return None
     held = listed(share(pairs, pairs["boxed"]).reindex(grid))
     caption = (
-        "Preference of the best induction head (nats; chance is 0) by content, in tokens back, at the query (row) and "
-        "at the key (column). Box: current token at the query, previous token at the key, as in an induction head, "
-        f"{span(held)} of the whole preference in {plural(len(held), 'model')} of the grid."
+        "Preference of the best induction head (nats; chance is 0) by content. Box: current token at the query, "
+        f"previous token at the key, {span(held)} of the whole preference in {plural(len(held), 'model')} of the grid."
     )
     drawn = pairs[~pairs[["query", "key"]].isin([POSITION]).any(axis=1)]
     title, axis = "Scores of induction heads by content", "content at the key (tokens back)"

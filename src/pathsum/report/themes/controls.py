@@ -1,7 +1,6 @@
 """Controls: models outside the grid in which induction must form, or must not form. The words are in controls.md."""
 
 import itertools
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -80,12 +79,9 @@ def controls(results: Results) -> Figure | None:
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=2, handlelength=2, frameon=False)
 
-    caption = (
-        "Thick lines: controls (smeared keys in one layer should end high, shuffled or untrained models near zero); "
-        f"thin lines: the models of the grid.{led_caption(results)}"
-    )
+    caption = f"Thick lines: controls; thin lines: the models of the grid.{led_caption(results)}"
     return picture("controls", "Controls", caption, data, (5.6, 4.8), paint)
 
 
-section = told.from_facts(TITLE, "controls", facts, attrgetter("controls"), outcomes=outcomes)
+section = told.from_results(TITLE, "controls", lambda results: facts(Frames(results.controls)), outcomes=outcomes)
 THEME = Theme(TITLE, section, figures=(controls,), sources={"controls": ("log", "summary")}, tables=("controls",))

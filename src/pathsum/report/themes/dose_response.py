@@ -13,8 +13,8 @@ from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.page.document import Section
-from pathsum.report.theme import Figures, Theme
+from pathsum.report.page.document import Table
+from pathsum.report.theme import Theme
 
 TITLE = "Where induction hardly pays"
 HEADINGS = {
@@ -52,14 +52,11 @@ def facts(doses: Sequence[DoseRow]) -> dict[str, Any]:
     }
 
 
-def section(results: Results, _: Figures) -> Section:
-    if not (found := facts(results.doses)):
-        return told.absent(TITLE)
+def table(found: dict[str, Any]) -> Table:
     shown = found["models"][["weight", "seed", *HEADINGS]].astype({"onset_tokens": "Int64"}).rename(columns=HEADINGS)
     digits = {"weight": 0} | {HEADINGS[name]: 3 for name in ("loss_nats", "cut_on_repeats_nats", "cut_elsewhere_nats")}
     caption = "Models led to induction on prose by a weight of repeats in the loss."
-    table = told.table(shown, caption, digits, csv="dose_response.csv")
-    return told.section(TITLE, "dose_response", found, {"doses": table})
+    return told.table(shown, caption, digits, csv="dose_response.csv")
 
 
 def dose_response(results: Results) -> Figure | None:
@@ -85,11 +82,9 @@ def dose_response(results: Results) -> Figure | None:
         axes[0].plot(none, [last] * len(none), "^", ms=7, mfc="white", mec=colour, ls="none")
         axes[0].set_ylim(0, 1.08 * last)
 
-    caption = (
-        f"A dot per model of two layers on English prose, {plural(data['seed'].nunique(), 'seed')} each. The weight "
-        "was held for the first third of training and was 1 in the last third."
-    )
+    caption = f"A dot per model of two layers on English prose, {plural(data['seed'].nunique(), 'seed')} each."
     return picture("dose_response", "Dose and response", caption, data, (14.4, 3.8), paint)
 
 
+section = told.from_results(TITLE, "dose_response", lambda results: facts(results.doses), doses=table)
 THEME = Theme(TITLE, section, figures=(dose_response,), sources={"dose_response": ("dose_response",)})

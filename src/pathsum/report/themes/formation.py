@@ -108,8 +108,8 @@ def formation(results: Results) -> Figure | None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="per layer")
 
     caption = (
-        "Each mark is a two-layer model; faint bars reach to the evaluations before and after a change, thin lines are "
-        "95 % intervals over documents or windows. Hollow: no change in more than 5 % of the bootstrap samples."
+        "A mark per two-layer model; faint bars: evaluations before and after; thin lines: 95 % intervals over "
+        "documents or windows. Hollow: no change in more than 5 % of the bootstrap samples."
     )
     return picture("formation", "Order of formation", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 

@@ -77,9 +77,8 @@ def table(found: dict[str, Any]) -> Table:
     for name, at in columns.items():
         shown[name] = shown["model"].map(texts.get(at, {}))
     caption = (
-        "Attention (−1 to 1) to the follower of the variant, or of an equal token, and match score (standard "
-        "deviations), minus the control's; gain on the renamed copy minus that after the passage in random order; "
-        f"{found['bars']}."
+        "Attention (−1 to 1) to the follower, match score (standard deviations) and gain on the renamed copy, minus "
+        f"the control's; {found['bars']}."
     )
     return told.table(shown, caption, csv="fuzzy_matching.csv")
 
@@ -104,9 +103,8 @@ def fuzzy_matching(results: Results) -> Figure | None:
         right.legend(loc="upper left")
 
     caption = (
-        "Left: attention of the induction head to the follower. Right: gain on an exact copy, and on a renamed copy "
-        "after the first copy (renamed), after the passage in random order (shuffled) or another passage. Dots: "
-        f"models; bars: {found['bars']}."
+        "Left: attention of the induction head to the follower. Right: gain on an exact or renamed copy, and after the "
+        f"passage in random order or another passage. Dots: models; bars: {found['bars']}."
     )
     data = pd.concat([attention, gains]).sort_index()
     return picture("fuzzy_matching", "Matches of similar tokens", caption, data, (11.0, 4.0), paint)

@@ -49,9 +49,9 @@ def table(found: dict[str, Any]) -> Table:
         **{heading: intervals(rows, name) for name, heading in LOST.items()},
     }
     caption = (
-        "Fall of the in-context loss drop (minus the bigram model's; share: of the whole model's) and of the "
-        "second-copy gain (loss on the first copy of repeated random tokens minus loss on the second), at the last "
-        "checkpoint, with 95 % bootstrap intervals over documents. Controls: those that lose most of the loss drop."
+        "Fall of the in-context loss drop (minus the bigram model's) and of the second-copy gain (loss on the first "
+        "copy of repeated random tokens minus loss on the second), with 95 % bootstrap intervals over documents. "
+        "Controls: those that lose most of the loss drop."
     )
     return told.table(pd.DataFrame(shown), caption, texts=["heads", "ablation"], csv="joint_ablation.csv")
 
@@ -92,9 +92,8 @@ def joint_ablation(results: Results) -> Figure | None:
 
     few, many = (told.FILTERS["span"](found[part]["windows"], 0) for part in ("earlier", "last"))
     caption = (
-        f"Resample ablation in {plural(data['cell'].nunique(), 'two-layer model')} (thin) and the median (thick); "
-        f"left: minus the bigram model's loss drop. Dots: the last checkpoint, which is judged, on {many} windows of "
-        f"text; lines: on the first {few} of these, so dots and lines cannot be compared."
+        f"Resample ablation in {plural(data['cell'].nunique(), 'two-layer model')} (thin) and the median (thick). "
+        f"Dots: the last checkpoint, which is judged, on {many} windows; lines: on {few}, so they cannot be compared."
     )
     return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
 

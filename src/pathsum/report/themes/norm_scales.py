@@ -37,7 +37,7 @@ def table(found: dict[str, Any]) -> Table:
     }
     caption = (
         "Loss reduction (nats per token, 95 % intervals) by the head and the pair of heads of each model that reduce "
-        "the loss most at frozen scales, and with their writes randomly rotated."
+        "the loss most at frozen scales."
     )
     return told.table(pd.DataFrame(shown), caption, texts=["path"], csv="norm_scales.csv")
 

@@ -92,7 +92,7 @@ def on_text(rows: pd.DataFrame) -> Table:
     }
     caption = (
         "Logit that the head's output gives to the tokens that it attends to, minus that of another window's (95 % "
-        "intervals over documents). Loss: its rise if each attended token loses what the OV entry (token, token) adds."
+        "intervals over documents), and the rise of the loss without the OV entries (token, token)."
     )
     return told.table(pd.DataFrame(shown), caption, {"loss without own OV entries (nats)": 3}, csv="copying.csv")
 
@@ -148,12 +148,11 @@ def atlas(found: Mapping[str, Any]) -> dict[str, Table]:
         "skip_trigrams": _trigrams(
             found["atlas"], EFFECTS, "skip_trigrams.csv",
             f"The first {ENTRIES_A_HEAD} skip-trigrams of each head of {found['best']}, the one-layer model with the "
-            f"lowest held-out loss. Effect and change: means over places, in some choosing windows. {lift}",
+            f"lowest held-out loss. Effect and change: means over places. {lift}",
         ),
         "skip_trigram_bugs": _trigrams(
             found["worst"], PRICES, "skip_trigram_bugs.csv",
-            f"Bugs of {found['best']} that raise the loss most in total. QK and OV: entries above the mean over "
-            f"keys and over outputs. {lift}",
+            f"Bugs of {found['best']} that raise the loss most in total. {lift}",
         ),
     }  # fmt: skip
 
@@ -194,8 +193,8 @@ def eigenvalues(results: Results) -> Figure | None:
             _plane(ax, values)
 
     caption = (
-        f"Left: all heads; dashed: our threshold, {COPYING}. Right: OV eigenvalues, relative to the largest, of the "
-        "head with the highest positivity for each number of layers."
+        f"Left: all heads; dashed: our threshold, {COPYING}. Right: OV eigenvalues of the head with the highest "
+        "positivity for each number of layers."
     )
     size = (4.4 * (1 + len(planes)), 4.0)
     return picture("eigenvalues", "Copying heads by their OV eigenvalues", caption, data, size, paint)

@@ -17,8 +17,7 @@ from pathsum.report import told
 from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, picture, row
 from pathsum.report.figures.learning import phase_change
-from pathsum.report.page.document import Section
-from pathsum.report.theme import DetectorText, Figures, Theme
+from pathsum.report.theme import DetectorText, Theme
 from pathsum.report.told import Frames
 from pathsum.statistics.trajectories import principal_components
 
@@ -37,10 +36,6 @@ def facts(t: Frames) -> dict[str, Any]:
         "late": t.cells["icl_late_token"],
         "before": BEFORE,
     }
-
-
-def section(results: Results, figures: Figures) -> Section:
-    return told.section(TITLE, "phase_change", facts(Frames(results.cells)), figures)
 
 
 def loss_by_position(results: Results) -> Figure | None:
@@ -67,8 +62,8 @@ def loss_by_position(results: Results) -> Figure | None:
         ax.legend(title="")
 
     caption = (
-        "Held-out loss at the last evaluation of training: means (lines) and range (areas) over models, in bins of "
-        "positions. The in-context loss drop is the mean loss in the left gray band minus that in the right one."
+        "Held-out loss at the last evaluation of training: mean and range over models. The in-context loss drop is the "
+        "mean loss in the left gray band minus that in the right one."
     )
     return picture("loss_by_position", "Loss by position in the window", caption, data, (7.4, 4.2), paint)
 
@@ -112,13 +107,14 @@ def trajectories(results: Results) -> Figure | None:
 
     shares = " and ".join(f"{100 * share:.0f} %" for share in found.explained.tolist())
     caption = (
-        "Losses on the same held-out tokens, of all models, projected onto their first two principal components "
-        f"({shares} of the variance). Circle: first checkpoint; black dot: first after the onset. A bend alone is no "
-        "evidence of a transition, because principal components of smooth curves bend too."
+        f"Losses on the same held-out tokens, by their first two principal components ({shares} of the variance). "
+        "Circle: first checkpoint; black dot: first after the onset. A bend alone is no evidence of a transition: "
+        "those of smooth curves bend too."
     )
     return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 
 
+section = told.from_facts(TITLE, "phase_change", facts)
 THEME = Theme(
     TITLE,
     section,

@@ -52,10 +52,9 @@ def facts(results: Results) -> dict[str, Any]:
 def section(results: Results, _: Figures) -> Section:
     rows = told.section(TITLE, "references", facts(results), {}).paragraphs
     caption = (
-        "Values of the papers or of public checkpoints (in parentheses the source and, where the papers measure "
-        "something else, what), and ours (ranges over models, or counts). Agreement: the same kind of effect of "
-        "similar size; not a statistical test. Loss drops are those of all held-out windows, with nothing subtracted, "
-        "as in ICL."
+        "Values of the papers or of public checkpoints (in parentheses), and ours (ranges over models, or counts). "
+        "Agreement: the same kind of effect of similar size; not a statistical test. Loss drops have nothing "
+        "subtracted, as in ICL."
     )
     shown = pd.DataFrame([row.split(" | ") for row in rows], columns=COLUMNS)
     return Section(TITLE, (), (told.table(shown, caption, texts=COLUMNS, source="references"),))

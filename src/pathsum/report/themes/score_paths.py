@@ -69,8 +69,7 @@ def table(found: dict[str, Any]) -> Table:
     }
     caption = (
         "Preference of the best induction head by term (in parentheses: share of the variance of scores over keys), "
-        "the part with keys through the previous-token head, and the path to the query with the largest sum over key "
-        "paths (itself: attention of this head to its own position on held-out text)."
+        "and by path (itself: attention of this head to its own position on held-out text)."
     )
     return told.table(pd.DataFrame(shown), caption, texts=[KEYS, QUERY], csv="score_paths.csv")
 
@@ -82,8 +81,8 @@ def score_paths(results: Results) -> Figure | None:
         return None
     drawn = found["drawn"]
     caption = (
-        "Parts of the best induction head's preference (nats; chance is 0). Top left: the direct pair; rest of the top "
-        f"row: K-composition. Box: keys through the previous-token head, {span(listed(found['through']))} nats of "
+        "Parts of the best induction head's preference (nats; chance is 0). Top row: K-composition. Box: keys through "
+        f"the previous-token head, {span(listed(found['through']))} nats of "
         f"{span(listed(drawn.groupby('cell')['preference_nats'].sum()))} nats in all squares (ranges over models)."
     )
     title, shown = "Scores of induction heads by pairs of paths", t.cells.loc[found["through"].index[:MOST_CELLS]]

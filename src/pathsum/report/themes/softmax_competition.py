@@ -32,8 +32,8 @@ def table(found: dict[str, Any]) -> Table:
         "change of other keys (nats)": after["inhibition_nats"],
     }
     caption = (
-        "Preference (nats, 95 % intervals over windows; chance is 0) of the head of each model whose interval for the "
-        "token after the match has the highest upper end."
+        "Preference (nats, 95 % intervals over windows; chance is 0) of the head of each model with the highest upper "
+        "end for the token after the match."
     )
     return told.table(pd.DataFrame(shown), caption, csv="softmax_competition.csv")
 

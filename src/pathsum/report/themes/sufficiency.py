@@ -43,8 +43,8 @@ def heads(found: dict[str, Any]) -> Table:
         "loss drop on text left (share)": intervals(rows, "loss_drop_share", "loss_drop_low", "loss_drop_high"),
     }
     caption = (
-        "Share of the whole model's value that remains with these first-layer heads and the induction heads alone, "
-        "with 95 % intervals. “Two back” and “all but previous token” are controls."
+        "Share of the whole model's value that remains, with 95 % intervals. “Two back” and “all but previous token” "
+        "are controls."
     )
     texts = ["kept with the induction heads", "heads"]
     return told.table(pd.DataFrame(shown), caption, texts=texts, csv="sufficiency.csv")
@@ -84,8 +84,8 @@ def sufficiency(results: Results) -> Figure | None:
             ax.set(xlabel="share of prefix matching left", xlim=(-0.05, 1.1), ylim=(len(kept) - 0.5, -0.5), title=title)
 
     caption = (
-        f"A dot per model ({len(found['several'])}; another head: per head). Blue: what is asked; gray: controls and "
-        "parts; dashed: what the claims need."
+        f"A dot per model ({len(found['several'])}; another head: per head). Gray: controls and parts; dashed: what "
+        "the claims need."
     )
     return picture("sufficiency", "What suffices for induction", caption, data, (12.5, 4.2), paint)
 

@@ -83,10 +83,9 @@ def table(found: dict[str, Any]) -> Table:
         **{f"score: {name}": shares.get(at, pd.Series(index=uncut.index)).round(2) + 0 for name, at in CONTENT.items()},
     }
     caption = (
-        "Attention of the best induction head to the follower of each match (0 to 1), the difference without the named "
-        "edges, and the rise of the loss on the second copy with one-token matching alone (both: resample ablation), "
-        f"with 95 % bootstrap intervals over {span(listed(uncut['sequences']), 0)} sequences. Score: share of the "
-        "head's preference, by what is compared (at the query × at the key)."
+        "Attention of the best induction head to the follower of each match (0 to 1), with 95 % bootstrap intervals "
+        f"over {span(listed(uncut['sequences']), 0)} sequences. Without, alone: resample ablation. Score: share of the "
+        "head's preference (at the query × at the key)."
     )
     return told.table(pd.DataFrame(shown), caption, csv="suffix_cuts.csv")
 
@@ -110,10 +109,9 @@ def suffixes(results: Results) -> Figure | None:
         _advantage(right, least)
 
     caption = (
-        "Attention to what followed the longer and the shorter match, per model, and their difference (advantage) with "
-        "edges into the head resampled. “All but current × previous”: all edges but those of one-token matching; "
-        "“control”: as many edges of other heads; “random”: random directions (of four rotations, the one that leaves "
-        f"least). Bars: 95 % bootstrap intervals over {span(listed(found['uncut']['sequences']), 0)} sequences."
+        "Attention to the followers of both matches, per model, and their difference (advantage) with edges into the "
+        "head resampled (random: of four rotations, the one that leaves least). Bars: 95 % bootstrap intervals over "
+        f"{span(listed(found['uncut']['sequences']), 0)} sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (15.0, 4.0), paint)
 

@@ -78,9 +78,8 @@ def table(t: Frames) -> Table:
         "onset (tokens)": ["none" if pd.isna(tokens) else millions(tokens) for tokens in s["onset_tokens"]],
     }  # fmt: skip
     caption = (
-        "Prefix matching of the best head, and mean attention of the best first-layer head to the previous token (both "
-        "chosen on other data); copying heads: by weights. Bigram correlation: of W_U W_E with log P(next | current) "
-        "of the corpus (the same for log P(next); with log P(next) held constant)."
+        "Scores of the best heads, chosen on other data; copying heads: by weights. Bigram correlation: of W_U W_E "
+        "with log P(next | current) of the corpus (the same for log P(next); with log P(next) held constant)."
     )
     digits = {"held-out loss (nats)": 3, "prefix matching": 3}
     return told.table(pd.DataFrame(shown), caption, digits=digits, csv="cells.csv")
@@ -121,9 +120,8 @@ def _drawn(name: str, title: str, data: pd.DataFrame, x: tuple[str, str]) -> Fig
         panels[0].legend(loc="best")
 
     caption = (
-        "Points are seeds, dashes means over seeds, and bars the 95 % interval of the mean by Student's t (the range "
-        "under three seeds); without a phase change, a model has no point in the first panel. Right: share of the "
-        "heads of each model with each label; a head may have several."
+        "Points: seeds; dashes: means; bars: 95 % interval of the mean by Student's t (the range under three seeds). "
+        "Right: share of the heads of each model with each label; a head may have several."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
 

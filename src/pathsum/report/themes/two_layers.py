@@ -103,8 +103,8 @@ def mechanism(found: dict[str, Any]) -> Table:
     scores = rows[["above_chance", "chance"]].map(lambda score: None if pd.isna(score) else number(score))
     shown = rows.assign(key_edge=scores["above_chance"] + " (" + scores["chance"] + ")")[[*MECHANISM]]
     caption = (
-        "The first-layer head that attends most to the previous token, and the head with the best prefix matching, "
-        "chosen on other data. K-composition: score of this pair without the early head's mean write."
+        "The heads of the mechanism, chosen on other data. K-composition: score of this pair without the early head's "
+        "mean write."
     )
     kinds: dict[str, Kind] = {"previous-token head": "text", "induction head": "text"}
     return told.table(shown.rename(columns=MECHANISM), caption, kinds=kinds, source="mechanism")
@@ -123,8 +123,8 @@ def composing(edges: pd.DataFrame) -> Table:
                           for q, bound in q_values],
     }  # fmt: skip
     caption = (
-        "Every edge that composes, ranked by score without the early head's mean write, times the size of this head. "
-        "“≤ x” is a bound: no random rotation reached the score. The CSV has all edges, and two-sided p- and q-values."
+        "Every edge that composes, by score without the early head's mean write, times the size of this head. “≤ x”: "
+        "no random rotation reached the score. The CSV has all edges."
     )
     digits = dict.fromkeys(SCORES, 3)
     return told.table(pd.DataFrame(shown), caption, digits, {"edge": "text", "read by": "text"}, csv="composition.csv")
@@ -149,10 +149,7 @@ def attention_by_distance(results: Results) -> Figure | None:
             ax.set(xlabel=symbols.DISTANCE, ylabel=symbols.ATTENTION, ylim=(0, 1.02), xlim=(0, LONGEST_DISTANCE))
             ax.set_title(title)
 
-    caption = (
-        "Mean attention of each head to the key at each distance, on held-out text. Bold: in each model, the "
-        "first-layer head that attends most to the previous token."
-    )
+    caption = "Mean attention of each head on held-out text. Bold: the previous-token head of each model."
     return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(panels), 3.8), paint)
 
 
@@ -180,9 +177,9 @@ def composition(results: Results) -> Figure | None:
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
     caption = (
-        "Heads, later layers above (black: previous-token head; gray: induction head), of the model with the lowest "
-        "held-out loss for each number of layers and heads. Width of an edge: composition score minus chance, without "
-        f"the early head's mean write; pale: does not compose ({reliability(results, 'composition')})."
+        "Heads (black: previous-token head; gray: induction head) of the model with the lowest held-out loss for each "
+        "number of layers and heads. Width of an edge: composition score minus chance, without the early head's mean "
+        f"write; pale: does not compose ({reliability(results, 'composition')})."
     )
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (int(shown["n_layers"].max()) - 1)))
     data = edges.loc[:, :"at_floor"].drop(columns="n_layers")
@@ -241,8 +238,8 @@ def induction_corner(results: Results) -> Figure | None:
         ax.legend(title="prefix\nmatching\n(0..1)", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
 
     caption = (
-        f"Each point is a head after the first layer. In the shaded corner, both positivities exceed {COPYING}. M: "
-        "product of the OV matrices along a path, to the query (q) or to the key (k)."
+        f"Heads after the first layer; shaded: both positivities exceed {COPYING}. M: product of the OV matrices along "
+        "a path, to the query (q) or to the key (k)."
     )
     return picture("induction_corner", "Matching and copying by weights", caption, data, (6.6, 5.2), paint)
 

@@ -82,9 +82,9 @@ def _token_table(found: dict[str, Any]) -> Table:
         "share of W_OV": rows["share"],
     }
     caption = (
-        "Clusters of tokens that most clearly raise each other's logits, and the singular directions with the largest "
-        "share of ‖W_OV‖², as tokens read → written, for the model of each depth with the lowest held-out loss. "
-        "Chance: randomly rotated writes (mean ± standard deviation)."
+        "Clusters of tokens that most clearly raise each other's logits, and the leading singular directions of W_OV "
+        "(share of ‖W_OV‖²), for the model of each depth with the lowest held-out loss. Chance: randomly rotated "
+        "writes (mean ± standard deviation)."
     )
     kinds: dict[str, Kind] = {"tokens": "token", "→ written": "token"}
     return told.table(pd.DataFrame(shown), caption, kinds=kinds, csv="token_clusters.csv")
@@ -106,7 +106,7 @@ def _virtual_table(found: dict[str, Any]) -> Table:
     }
     caption = (
         f"The {VIRTUAL} virtual heads of each model whose removal raises the held-out loss most (± standard error over "
-        "documents). Copying: eigenvalue positivity of the OV circuit; attention: mean of A^late A^early."
+        "documents)."
     )
     return told.table(pd.DataFrame(shown), caption, texts=["early → late", ATTENDS], csv="virtual_heads.csv")
 
@@ -134,9 +134,8 @@ def subspaces(results: Results) -> Figure | None:
         _deleting(right, found["deleting"])
 
     caption = (
-        f"Left: {len(data) // 3} pairs of heads; large dots: the previous-token head and the induction head of each "
-        "model. Right: a head that deleted all writes of earlier layers would lie at (−1, 1). Bands: ± 2 standard "
-        "deviations under random rotations."
+        f"Left: {len(data) // 3} pairs of heads; large dots: previous-token head and induction head. Right: a head "
+        "that deleted all earlier writes would lie at (−1, 1). Bands: ± 2 standard deviations under random rotations."
     )
     return picture("subspaces", "Overlap of reads and writes, and deletion", caption, data, (10.4, 4.2), paint)
 

@@ -12,10 +12,10 @@ from pathsum.records.corpus import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, in_detail, picture, row, stacked
+from pathsum.report.figures.base import Figure, in_detail, picture, row
 from pathsum.report.figures.symbols import visible
-from pathsum.report.page.document import Kind, Section
-from pathsum.report.theme import DetectorText, Figures, Theme
+from pathsum.report.page.document import Kind, Table
+from pathsum.report.theme import DetectorText, Theme
 from pathsum.report.told import Frames
 
 TITLE = "Zero layers"
@@ -32,20 +32,22 @@ def facts(results: Results) -> dict[str, Any]:
         "losses": losses,
         "shown": cells.loc[[cell.name for cell in detailed]],
         "pairs": _frequent(detailed, POINTS),
+        "frequent": _frequent(results.with_layers(0)[:1], BIGRAMS),
     }
 
 
-def section(results: Results, figures: Figures) -> Section:
-    rows = _frequent(results.with_layers(0)[:1], BIGRAMS)
+def table(found: dict[str, Any]) -> Table:
+    rows = found["frequent"]
     shown = rows.drop(columns="cell").assign(token=rows["token"].map(visible), next=rows["next"].map(visible))
     caption = f"The most frequent bigrams of the training text, in the corpus (smoothed) and in {rows['cell'].max()}."
     kinds: dict[str, Kind] = {"token": "token", "next": "token"}
-    table = told.table(shown.rename(columns=COLUMNS), caption, kinds=kinds, csv="bigrams.csv")
-    return told.section(TITLE, "zero_layers", facts(results), {**figures, "most_frequent": table})
+    return told.table(shown.rename(columns=COLUMNS), caption, kinds=kinds, csv="bigrams.csv")
 
 
 def _frequent(cells: Sequence[Cell], n: int) -> pd.DataFrame:
-    return stacked(cells, BigramRow).sort_values("count", ascending=False, kind="stable").groupby("cell").head(n)
+    rows = Frames({cell.name: cell for cell in cells}).bigrams.drop(columns=["n_layers", "n_heads"])
+    rows = rows.sort_values("count", ascending=False, kind="stable").groupby("cell").head(n)
+    return rows[["cell", *rows.columns.drop("cell")]]
 
 
 def bigrams(results: Results) -> Figure | None:
@@ -103,6 +105,7 @@ def _bars(ax: Axes, found: dict[str, Any]) -> None:
     ax.grid(False, axis="y")
 
 
+section = told.from_results(TITLE, "zero_layers", facts, most_frequent=table)
 THEME = Theme(
     TITLE,
     section,

@@ -11,8 +11,7 @@ SAME_PAIRS = ("Q", "V")  # rivals: the edges of this kind between the same pairs
 
 @record("ablations", "loss with the intervention − loss without it; later layers recomputed", "extraction/causal.py")
 class AblationRow:
-    """Losses under interventions on a head, an edge, a virtual head or a pattern. Values with the intervention minus
-    values without it (docs/framework.md §5.8, §5.9)."""
+    """Losses under interventions on a head, an edge, a virtual head or a pattern. See docs/framework.md §5.8, §5.9."""
 
     target: str  # head | edge | virtual (head) | pattern (attention pattern of a head)
     kind: str | None  # input of the later head that an edge patches: Q, K or V; None for other targets
@@ -39,13 +38,12 @@ class AblationRow:
     "extraction/circuit.py",
 )
 class EdgeContrastRow:
-    """The K-edges of induction against as many other edges. In nats per token (docs/framework.md §5.9). Rivals outside
-    the circuit are chosen on other windows. Intervals: 95 % bootstrap over windows of repeated random tokens."""
+    """The K-edges of induction against as many other edges. Intervals: 95 % bootstrap over windows (§5.9)."""
 
     method: str  # zero | resample
-    rival: str  # kind of the rivals: outside (the circuit), Q or V (of the same pairs of heads)
+    rival: str  # OUTSIDE or one of SAME_PAIRS
     edges: str  # the K-edges, cut together: "L0H0 → L1H1 (K), L0H2 → L1H1 (K)"
-    rivals: str  # the other edges, cut together
+    rivals: str
     key_nats: float  # rise of the loss without the K-edges
     key_low: float
     key_high: float
@@ -68,13 +66,13 @@ INDUCTION, OTHERS = "induction", "others"  # kinds of ablated heads
 )
 class JointAblationRow:
     """Parts of the loss drop and of the second-copy gain that are lost with all induction heads ablated, at
-    checkpoints. In nats per token (docs/framework.md §5.11). Intervals: 95 % bootstrap."""
+    checkpoints. Intervals: 95 % bootstrap (docs/framework.md §5.11)."""
 
     step: int
     tokens_seen: int
     ablated: str  # induction: all induction heads at the end of training | others: control, heads of the same layers
     heads: str  # joined by spaces
-    n_heads: int  # number of ablated heads; smaller for a control if its layers have too few other heads
+    n_heads: int  # fewer for a control whose layers have too few other heads
     method: str  # zero | mean | resample | rotated (control: a write of equal norm is removed in random directions)
     loss_drop_nats: float  # in-context loss drop of the whole model minus that of the bigram model on these windows
     loss_drop_lost: float  # part of it that is lost, in nats
@@ -83,8 +81,7 @@ class JointAblationRow:
     share: float | None  # loss_drop_lost / loss_drop_nats, both bootstrapped over the same documents; None if the
     share_low: float | None  # interval of loss_drop_nats includes 0
     share_high: float | None
-    behind_nats: float  # loss_drop_lost of the induction heads minus that of this row, same method, paired by window;
-    # a rotated row is compared with the ablation of the induction heads that loses least of the loss drop
+    behind_nats: float  # loss_drop_lost of the induction heads by this method (rotated: the mildest) − loss_drop_lost
     behind_low: float
     behind_high: float
     repeat_gain_nats: float  # loss on the first copy − loss on the second copy of random tokens, of the whole model
@@ -100,8 +97,8 @@ class JointAblationRow:
     "behavior/attention_sinks.py",
 )
 class AttentionSinkRow:
-    """Attention to the first token, and the rise of the loss without this attention. On held-out windows, in nats per
-    token over every second position (docs/framework.md §5.15). Intervals: 95 % bootstrap over documents."""
+    """Attention to the first token, and the rise of the loss without this attention. At every second position of
+    held-out windows (docs/framework.md §5.15). Intervals: 95 % bootstrap over documents."""
 
     layer: int
     head: int | None  # None: all heads of the layer together

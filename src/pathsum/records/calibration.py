@@ -11,14 +11,13 @@ from pathsum.records.registry import record
     stage="calibrate",
 )
 class CalibrationRow:
-    """Precision and recall of each detector on synthetic corpora. On models of synthetic text with known structure
-    (docs/framework.md §11)."""
+    """Precision and recall of each detector on synthetic corpora. See docs/framework.md §11."""
 
     detector: str
     n: int  # units examined: pairs, triples, heads, edges or models
     positives: int  # units in which the structure is present
-    found: int  # units in which the detector finds the structure
-    hits: int  # units in which it is present and found
+    found: int  # units in which the detector finds it
+    hits: int  # units with both
     precision: float | None  # hits / found; None if found is 0
     precision_low: float | None  # 95 % Wilson interval, n divided by the design effect (docs/framework.md §10.5)
     precision_high: float | None
@@ -26,7 +25,7 @@ class CalibrationRow:
     recall_low: float | None
     recall_high: float | None
     models: int  # models that the units come from, one per synthetic corpus
-    positive_models: int  # models with at least one unit in which the structure is present
+    positive_models: int  # models with a unit in which the structure is present
     not_learned: int  # models left out because they did not learn the rules of their synthetic corpus
 
 
@@ -38,8 +37,7 @@ class CalibrationRow:
     stage="calibrate",
 )
 class CoverageRow:
-    """Share of 95 % intervals from few windows that hold the value on many, for effects of ablations. On models of
-    synthetic text (docs/framework.md §11.5)."""
+    """Share of 95 % intervals from few windows that hold the value on many, for effects of ablations. See §11.5."""
 
     text: str  # held-out text | second copy (of repeated random tokens)
     quantity: str  # effect of a head | of an edge | share: effect of an edge divided by that of its later head

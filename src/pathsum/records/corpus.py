@@ -20,8 +20,8 @@ class CorpusSummary:
     n_ctx: int
     source_documents: int  # of the source; if they are few, the numbers below count the pieces that they are cut into
     train_documents: int
-    tuning_documents: int  # held-out documents for evaluations during training and for every choice
-    verdict_documents: int  # held-out documents for every judgment
+    tuning_documents: int  # for evaluations during training and for every choice
+    verdict_documents: int  # for every judgment
     train_tokens: int
     tuning_tokens: int
     verdict_tokens: int

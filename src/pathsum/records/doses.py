@@ -17,7 +17,7 @@ from pathsum.records.registry import record
 )
 class DoseRow:
     """Onset, prefix matching, loss and cost of cutting the key edge, by weight of repeats in the training loss. The
-    weight was held for the first third of training, and was 1 in the last third."""
+    weight was held for a third of training, and 1 in the last third."""
 
     weight: float  # in the loss, of tokens that complete a pair seen before in the window, at first
     seed: int

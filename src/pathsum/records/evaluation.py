@@ -5,11 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Losses and head scores at every evaluation of training. Losses in nats per token.
-
-    Prefix matching, copying and the ``repeat`` losses are measured on repeated random tokens, the others on held-out
-    text. Head scores are nested as ``[layer][head]``, and empty for a model without layers.
-    """
+    """Losses and head scores at every evaluation of training. Prefix matching, copying and the ``repeat`` losses are
+    measured on repeated random tokens, the others on held-out text. Head scores are nested as ``[layer][head]``."""
 
     step: int
     tokens_seen: int

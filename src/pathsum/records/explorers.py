@@ -5,9 +5,8 @@ from pathsum.records.registry import record
 
 @record("token_tables", "W_U W_OV W_E; W_Eᵀ W_QK W_E; W_U W_E", "circuits/qk_ov.py", printed=False)
 class TokenTableRow:
-    """Circuits by token. The ``k`` largest entries for each of ``tokens``: output tokens that a head raises, in logits
-    above the mean over outputs (OV); destinations that attend to the token, in nats above each destination's mean over
-    keys (QK); or the probability (0..1) of the next token by the direct path and in the training text."""
+    """Circuits by token. The largest entries for each of ``tokens``: outputs, in logits above the mean over outputs
+    (OV); destinations, in nats above their mean over keys (QK); next tokens, as probabilities (direct, corpus)."""
 
     table: str  # OV | QK | direct | corpus
     layer: int | None  # None for direct and corpus
@@ -34,5 +33,5 @@ class PatternRow:
     layer: int
     head: int
     tokens_seen: int
-    weighted: bool  # whether the pattern is value-weighted (docs/framework.md §3.14); the last checkpoint only
+    weighted: bool  # by value (docs/framework.md §3.14); the last checkpoint only
     attention: bytes  # one byte per entry, attention (0..1) times 255: row by row, keys 0..i of query i

@@ -12,8 +12,7 @@ from pathsum.records.registry import record
     "extraction/formation.py",
 )
 class FormationRow:
-    """Scores of the previous-token and induction heads at each checkpoint. Both heads are chosen at the last evaluation
-    (docs/framework.md §6.5)."""
+    """Scores of the previous-token and induction heads at each checkpoint. See docs/framework.md §6.5."""
 
     step: int
     tokens_seen: int
@@ -24,10 +23,9 @@ class FormationRow:
     loss_drop_nats: float  # in-context loss drop of the model minus that of the bigram model on the same windows
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
-    icl_loss_drop_nats: float | None  # at ICL's positions (docs/framework.md §6.2), with nothing subtracted; None for
-    # short windows, and where not all verdict windows are used
+    icl_loss_drop_nats: float | None  # docs/framework.md §6.2; None for short windows or without all verdict windows
     loss_nats: float
-    windows: int  # of the loss drops: all verdict windows at the evaluations ``around_onset``, fewer at others
+    windows: int  # of the loss drops: all verdict windows ``around_onset``, fewer elsewhere
 
 
 @record("changes", "tokens seen at half of the rise; bend of the loss", "statistics/phase_change.py")
@@ -53,8 +51,7 @@ def around_onset(log: Sequence[Evaluation]) -> tuple[int, int]:
 
 @record("token_losses", "−log P(token)", "extraction/formation.py", printed=False)
 class TokenLossRow:
-    """Losses on single tokens at checkpoints. The tokens are the same for all models with one n_ctx (docs/framework.md
-    §6.5, §6.6)."""
+    """Losses on single tokens at checkpoints. The tokens are the same for all models with one n_ctx."""
 
     step: int
     tokens_seen: int

@@ -13,12 +13,10 @@ class FuzzyKind:
 
     @staticmethod
     def equal(variant: str) -> str:
-        """Return the kind for an earlier token that equals the query, whose variant differs by ``variant``."""
         return f"equal ({variant})"
 
     @staticmethod
     def unrelated(variant: str) -> str:
-        """Return the control kind for an unrelated earlier token."""
         return f"unrelated ({variant})"
 
 

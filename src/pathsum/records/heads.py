@@ -44,17 +44,16 @@ class DistanceRow(OfHead):
     "behavior/labels.py",
 )
 class LabelRow(OfHead):
-    """Score of each head for each behavior, with interval, chance and threshold. Chance is the score of uniform causal
-    attention, or for copying that on another window's tokens (docs/framework.md §5.7)."""
+    """Score of each head for each behavior, with interval, chance and threshold. See docs/framework.md §5.7."""
 
     behaviour: str  # name, in some rows followed by a colon and the kind of test
     score: float  # mean attention, 0..1; for copying the mean sign, −1..1
     low: float  # 95 % bootstrap over documents (random tokens: over windows)
     high: float
-    chance: float
+    chance: float  # score of uniform causal attention; for copying, on another window's tokens
     threshold: float | None  # the label requires low > threshold; None for value-weighted scores, which give no label
-    distance: int | None  # distance of the attended key in tokens, for ``offset``; None for other behaviors
-    labelled: bool  # whether the head has this label
+    distance: int | None  # of the attended key in tokens, for ``offset``; None for other behaviors
+    labelled: bool
 
     @property
     def name(self) -> str:
@@ -79,8 +78,8 @@ SPREADS = 2  # standard deviations of the random-rotation null that a copying he
     "extraction/copying.py",
 )
 class CopyingRow(OfHead):
-    """How much each head raises the tokens that it attends to, and the loss without its OV diagonal. On held-out text
-    (docs/framework.md §3.18). Intervals: 95 % bootstrap over documents."""
+    """How much each head raises the tokens that it attends to, and the loss without its OV diagonal. Intervals: 95 %
+    bootstrap over documents (docs/framework.md §3.18)."""
 
     attended_nats: float  # logit of the attended tokens, by the head's output, minus that of another window's
     attended_low: float
@@ -108,8 +107,8 @@ class CopyingRow(OfHead):
     "behavior/softmax_competition.py",
 )
 class SoftmaxCompetitionRow:
-    """Preference of heads for the match and for its neighbors, in repeated windows minus other windows. The preference
-    over nearby keys, in nats of log attention (docs/framework.md §5.14). Intervals: 95 % bootstrap over windows."""
+    """Preference of heads for the match and for its neighbors, in repeated windows minus other windows. In nats
+    of log attention (docs/framework.md §5.14). Intervals: 95 % bootstrap over windows."""
 
     layer: int
     head: int

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ImportedSummary:
-    """Sizes and scores of an imported model on the user's text; written to imported/<name>/ (docs/framework.md
-    §2.9)."""
+    """Sizes and scores of an imported model on the user's text; written to imported/<name>/."""
 
     name: str
     n_layers: int

@@ -9,12 +9,11 @@ from pathsum.records.registry import OfHead, record
     "circuits/paths.py",
 )
 class ExactnessRow:
-    """Exactness check of the path sums of logits and of attention scores, at every checkpoint. Largest relative errors
-    in float64 (docs/framework.md §2.2)."""
+    """Exactness check of the path sums of logits and of attention scores, at every checkpoint. See §2.2."""
 
     step: int
     tokens_seen: int
-    max_relative_error: float  # of the logits
+    max_relative_error: float  # of the logits, float64
     scores_max_relative_error: float | None  # of log A; None if no attention scores are checked
 
 
@@ -30,8 +29,8 @@ class LensRow:
 
 @record("terms", "L(lower orders) − L(lower orders + term); L(all − term) − L(all)", "circuits/importance.py")
 class TermRow:
-    """Loss reduction by order of paths, by layer and by head. In nats per token on held-out windows, at frozen patterns
-    and norm scales (docs/framework.md §2.6). Intervals: 95 % bootstrap over documents."""
+    """Loss reduction by order of paths, by layer and by head. On held-out windows, at frozen patterns and norm scales
+    (docs/framework.md §2.6). Intervals: 95 % bootstrap over documents."""
 
     order: int  # number of heads on each path
     layer: int | None  # None: paths through any layer
@@ -55,9 +54,8 @@ class TermRow:
     "extraction/norm_scales.py",
 )
 class NormScaleRow:
-    """Loss reduction by each path at frozen norm scales and at its own norm scales. In nats per token at every eighth
-    position of held-out windows, at frozen patterns, if the path is added to the shorter paths through its heads
-    (docs/framework.md §2.7). Intervals: 95 % bootstrap over documents."""
+    """Loss reduction by each path at frozen norm scales and at its own norm scales. At every eighth position, at frozen
+    patterns (docs/framework.md §2.7). Intervals: 95 % bootstrap over documents."""
 
     path: str
     order: int  # number of heads on the path
@@ -77,8 +75,8 @@ class NormScaleRow:
 
 @record("content", "L(groups before) − L(groups before + group); L(all − group) − L(all)", "circuits/content.py")
 class ContentRow:
-    """Loss reduction by content, grouped by hops and by offset. In nats per token on held-out windows, at frozen
-    patterns and norm scales (docs/framework.md §2.5, §2.6). Intervals: 95 % bootstrap over documents."""
+    """Loss reduction by content, grouped by hops and by offset. On held-out windows, at frozen patterns and norm scales
+    (docs/framework.md §2.5, §2.6). Intervals: 95 % bootstrap over documents."""
 
     kind: str  # hops: number of heads at which content changed position | offset: its distance from the query
     content: str  # hops: 0, 1, …; offset: 0 (current token), 1, 2, 3+ or BOS (position 0, at any offset)
@@ -111,7 +109,7 @@ class ScorePathRow(OfHead):
 @record("content_scores", "Σ w[q, k] (offset group at q)ᵀ W_QK (offset group at k)", "circuits/content.py")
 class ContentScoreRow(ScorePathRow):
     """Attention scores of heads after the first layer, by content at the query and at the key. On repeated random
-    tokens (docs/framework.md §2.5). The parts of a head add up to its preference, and the shares of variance to 1."""
+    tokens (docs/framework.md §2.5)."""
 
     share_low: float | None  # 95 % bootstrap over windows of the pair's share of the head's preference
     share_high: float | None  # both ends are None if the head's preference is not positive
@@ -123,8 +121,7 @@ class ContentScoreRow(ScorePathRow):
     "circuits/matching.py",
 )
 class MatchingRow(OfHead):
-    """Matching positivity on the pair of paths with the largest part of a head's preference. See docs/framework.md
-    §5.5."""
+    """Matching positivity on the pair of paths with the largest part of a head's preference. See §5.5."""
 
     query: str  # path to the query, as in ``ScorePathRow``
     key: str  # path to the key

@@ -47,7 +47,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Return the name of the model, such as "L2H4S3"."""
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
@@ -62,7 +61,7 @@ class Cell:
     def formed_induction_head(self) -> HeadRow | None:
         """Return ``induction_head()`` if its prefix matching is at least FORMED, otherwise None."""
         best = self.induction_head()
-        return best if best is not None and best.prefix_matching >= FORMED else None
+        return best if best and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
         """Return the scores of the previous-token head (``HeadRoles``); None without heads or evaluations."""
@@ -85,11 +84,9 @@ class Results:
     doses: list[DoseRow] = field(default_factory=list)  # led to induction by weights of repeats
 
     def with_layers(self, n_layers: int) -> list[Cell]:
-        """Return the models of the grid with ``n_layers`` layers."""
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
 
     def layer_counts(self) -> list[int]:
-        """Return the numbers of layers in the grid, in ascending order."""
         return sorted({c.summary.n_layers for c in self.cells.values()})
 
 
@@ -107,9 +104,7 @@ def read_cell(folder: Path) -> Cell:
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]
     if absent:
-        raise FileNotFoundError(
-            f"{folder}: expected the records of an extracted model; missing {', '.join(absent)}. Run `dvc repro`."
-        )
+        raise FileNotFoundError(f"{folder}: expected records of a model, got no {', '.join(absent)}; run `dvc repro`")
     require_whole(folder)
     return Cell(
         summary=read_json(folder / "summary.json", CellSummary),

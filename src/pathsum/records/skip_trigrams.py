@@ -63,9 +63,7 @@ class SkipTrigramTallyRow(OfHead):
 
 @record("skip_trigram_bugs", "−log(1 − P(out) (1 − e^{−effect})) − effect · [out follows]", "extraction/atlas.py")
 class SkipTrigramBugRow(OfHead):
-    """Spurious skip-trigrams (bugs), and the rise of the loss that they cause. A head raises s … d → o because it
-    raises s … d → o' and s … d' → o; the judging documents have it no more often than expected (docs/framework.md
-    §3.10)."""
+    """Spurious skip-trigrams (bugs), and the rise of the loss that they cause. See docs/framework.md §3.10."""
 
     rank: int  # by price_nats · places
     source: str

@@ -33,9 +33,8 @@ FROZEN = (Kept.MINIMAL, Kept.ANOTHER, Kept.NOTHING)
 
 @record("sufficiency", "value with everything else resampled / value of the whole model", "extraction/sufficiency.py")
 class SufficiencyRow:
-    """Prefix matching, second-copy gain and loss drop with the induction circuit alone. Everything else is resampled
-    (docs/framework.md §5.10). Paths have no gain and no loss drop. Intervals: 95 % bootstrap over windows of random
-    tokens; of the loss drop, over documents."""
+    """Prefix matching, second-copy gain and loss drop with the induction circuit alone. Paths have no gain and no loss
+    drop. Intervals: 95 % bootstrap over windows of random tokens; of the loss drop, over documents."""
 
     kept: str  # a value of ``Kept``
     heads: str  # the kept heads of the first layer, such as "L0H1 L0H3"

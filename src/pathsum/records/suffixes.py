@@ -40,8 +40,7 @@ CONTROLS_OF = {  # of each cut
 
 @record("suffix_matches", "A[last, follower], mean over both orders", "behavior/suffixes.py")
 class SuffixMatchRow(OfHead):
-    """Attention to the followers of matches of one, two and three tokens. From the last position of random tokens;
-    means over sequences and both orders of the matches."""
+    """Attention to the followers of matches of one, two and three tokens. Means over sequences, in both orders."""
 
     condition: str  # a ``Condition``
     longer: float  # mean attention to the follower of the longer (or only) match, 0..1
@@ -50,7 +49,7 @@ class SuffixMatchRow(OfHead):
     low: float  # 95 % bootstrap over sequences
     high: float
     chance: float  # attention to a follower under uniform causal attention
-    sequences: int  # number of sequences; each is used in both orders
+    sequences: int
 
 
 @record(
@@ -81,8 +80,7 @@ class SuffixPredictionRow:
     "extraction/suffixes.py",
 )
 class SuffixCutRow:
-    """Suffix matching with edges into the induction head ablated. Means over sequences and both orders, as in
-    ``SuffixMatchRow``."""
+    """Suffix matching with edges into the induction head ablated. Means over sequences, in both orders."""
 
     cut: str  # a ``Cut``
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"
@@ -110,6 +108,6 @@ class SuffixCutRow:
     alone_left: float | None  # alone / alone without ablation; None likewise
     alone_left_low: float | None
     alone_left_high: float | None
-    spared: float | None  # of a control: advantage under it − advantage under the cut that it controls; else None
+    spared: float | None  # of a control: its advantage − that of the cut that it controls; else None
     spared_low: float | None  # 95 % bootstrap over sequences, paired
     spared_high: float | None

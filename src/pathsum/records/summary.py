@@ -12,8 +12,7 @@ from pathsum.records.registry import record
     stored="CELL/summary.json",
 )
 class CellSummary:
-    """A model's losses, best head scores and onset. The numbers that claims and metrics.json use. Head scores are those
-    of ``HeadRoles``."""
+    """A model's losses, best head scores and onset. Head scores are those of ``HeadRoles``."""
 
     cell: str  # name of the model
     n_layers: int
@@ -65,9 +64,4 @@ class CellSummary:
     device_peak_flops: float | None = None  # FLOP/s of bf16 matrix products on one GPU; None: CPU, or unknown
 
 
-record(
-    "log",
-    "as in summary",
-    "training/evaluate.py",
-    "CELL/log.jsonl",
-)(Evaluation)
+record("log", "as in summary", "training/evaluate.py", stored="CELL/log.jsonl")(Evaluation)

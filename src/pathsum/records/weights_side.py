@@ -5,8 +5,7 @@ from pathsum.records.registry import OfHead, record
 
 @record("token_clusters", "eigenvectors of W_U W_OV W_E", "circuits/token_clusters.py")
 class TokenClusterRow(OfHead):
-    """Clusters of tokens that raise each other through an OV circuit. The frequent tokens with the largest entries of
-    an eigenvector with a real positive eigenvalue (docs/framework.md §3.11)."""
+    """Clusters of tokens that raise each other through an OV circuit. See docs/framework.md §3.11."""
 
     rank: int  # from 1, largest eigenvalue first
     eigenvalue: float  # logits
@@ -18,8 +17,7 @@ class TokenClusterRow(OfHead):
 
 @record("directions", "singular vectors of W_OV", "circuits/token_clusters.py")
 class DirectionRow(OfHead):
-    """Tokens that the leading singular directions of each head read and write. The frequent tokens most aligned with
-    v_i (read) and u_i (written), W_OV = Σ_i σ_i u_i v_iᵀ (docs/framework.md §3.12)."""
+    """Tokens that the leading singular directions of each head read and write. See docs/framework.md §3.12."""
 
     rank: int  # from 1, largest singular value first
     gain: float  # singular value σ_i
@@ -77,8 +75,7 @@ class BandwidthRow:
     "circuits/deleting.py",
 )
 class DeletingRow(OfHead):
-    """Alignment of each head's write with earlier writes, and the share of earlier writes that it removes. Heads of the
-    first layer have no row (docs/framework.md §3.16)."""
+    """Alignment of each head's write with earlier writes, and the share of earlier writes that it removes. §3.16."""
 
     alignment: float  # −1..1; −1: the head writes the opposite of the earlier write that it reads
     spread: float  # standard deviation of alignment under random rotations; the mean is 0
@@ -106,8 +103,7 @@ class VirtualHeadRow:
 
 @record("balance", "Σ ‖part‖² / Σ ‖x‖²; Σ ⟨part, x⟩ / Σ ‖x‖²", "circuits/balance.py")
 class BalanceRow:
-    """Norm of each part of the residual stream, and its share of the stream that a layer reads. On held-out windows
-    (docs/framework.md §7.3)."""
+    """Norm of each part of the residual stream, and its share of the stream that a layer reads. See §7.3."""
 
     reader: int  # layer that reads the stream; n_layers stands for the unembedding
     part: str  # embedding, all writes of a layer (L0) or of a head (L0H1)

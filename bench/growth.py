@@ -1,8 +1,4 @@
-"""Measure how time and memory grow with each size: `python -m bench.growth`
-
-A training step of the default recipe, and the extraction of a small model. Sizes are varied one at a time, each
-measurement in a process of its own; memory is the peak beyond that at the start.
-"""
+"""Measure how time and memory of a training step and of an extraction grow with each size: `python -m bench.growth`"""
 
 import io
 import multiprocessing
@@ -76,8 +72,7 @@ def peak_mb() -> float:
 
 
 def step(shape: Shape) -> tuple[float, float]:
-    """Return the shortest time of a training step (s), which other work on the machine affects least, and its peak
-    memory beyond that of making the model (MiB)."""
+    """Return the shortest time of a training step (s), and its peak memory beyond that of making the model (MiB)."""
     work, times = ours(shape), list[float]()
     before = peak_mb()
     work()

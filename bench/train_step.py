@@ -1,8 +1,6 @@
 """Measure the tokens per second of our training step and of others: `python -m bench.train_step`
 
-Ours is the step of the default recipe. The others are a plain PyTorch loop, TransformerLens, and the matrix products of
-our step alone. All run in turn in one process, so that other work on the machine slows all of them.
-"""
+All run in turn in one process, so that other work on the machine slows all of them."""
 
 import argparse
 import importlib.util

@@ -1,7 +1,4 @@
-"""Entry points of the stages: each reads its inputs, calls the library, and writes its outputs.
-
-The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths of stored files from here.
-"""
+"""Entry points of the stages: each reads its inputs, calls the library, and writes its outputs."""
 
 import os
 import sys

@@ -1,5 +1,4 @@
-"""The models of the grid: params.yaml holds the settings that they share and those that differ; ``cells`` gives the
-complete configuration of each model, and ``synthetic_models`` that of each kind of synthetic corpus."""
+"""The configuration of each model of the grid and of each kind of synthetic corpus, from the axes in params.yaml."""
 
 from typing import Any
 
@@ -15,8 +14,7 @@ def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None)
 
 
 def cell(settings: Settings, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> Settings:
-    """Return the complete configuration of one model (seed, model, train) by the sections ``model``, ``train`` and
-    ``sweep`` of ``settings``, with the changes to it in ``sweep.by_layers`` and ``sweep.overrides``."""
+    """Return the configuration of one model, with its changes in ``sweep.by_layers`` and ``sweep.overrides``."""
     overrides = settings["sweep"]["overrides"].get(cell_name(n_layers, n_heads, seed, d_head), {})
     width = {} if d_head is None else {"model": {"d_head": d_head}}
     return _merged(_plain(settings, n_layers, n_heads, seed), width, overrides)

@@ -40,8 +40,7 @@ def read_preregistration(path: Path) -> Preregistration:
 
 
 class ReferenceRun(Frozen):
-    """Date, duration and processor of one `make repro`. Records contain no times, so that the same command gives the
-    same bytes."""
+    """Date, duration and processor of one `make repro`, which records leave out, to be the same bytes every time."""
 
     weights: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]  # fingerprint of the weights that this run trained
     date: Day

@@ -1,5 +1,4 @@
-"""Hand the models of the grid to the Hydra launcher that conf/launch.yaml names: to warm processes on this machine, or
-to Slurm or Ray."""
+"""Hand the models of the grid to the Hydra launcher that conf/launch.yaml names."""
 
 import importlib
 import os
@@ -45,8 +44,7 @@ def threads() -> int:
 
 
 def at_a_time() -> int:
-    """Return the number of models at a time: JOBS if it is set; with a GPU one; otherwise as many as cores and memory
-    allow."""
+    """Return the number of models at a time: JOBS, or one with a GPU, or as many as cores and memory allow."""
     if given := os.environ.get(JOBS):
         if not given.isdecimal() or int(given) < 1:
             raise ValueError(f"JOBS: expected how many models to process at a time, at least 1, got {given!r}")

@@ -80,15 +80,12 @@ class Sweep(Callback):
 
 
 def note(folder: Path, number: int, overrides: Sequence[str], run: Path | None = None) -> None:
-    """Write that job ``number`` of a sweep trains a model with these ``overrides``, in ``run`` once it is trained.
-
-    Jobs may run in other processes or on other hosts, so each one writes a file to its folder of Hydra."""
+    """Write to a job's folder (jobs may run on other hosts) what it trains, and its ``run`` once trained."""
     write_json(folder / JOB, {"number": number, "overrides": list(overrides), "run": str(run) if run else None})
 
 
 def told(folder: Path, corpus: Mapping[str, Any]) -> str:
-    """Return the table of the sweep in ``folder`` (for each job the overrides in which it differs from others, and its
-    results) and the command that analyzes its model with the lowest loss."""
+    """Return the table of the sweep in ``folder``, and the command that analyzes its model with the lowest loss."""
     jobs = sorted((read_value(path) for path in folder.rglob(JOB)), key=lambda job: job["number"])
     if not jobs:
         return ""

@@ -50,8 +50,7 @@ from pipelines.results import read_results
 
 
 def read_lab(results: Results, values: dict[str, Any]) -> dict[str, Any]:
-    """Return what the lab runs in the browser: the tokenizer, the held-out windows on which the records measure
-    behavior, and the last checkpoints of the models that the report shows in detail, if the lab can run them."""
+    """Return what the lab runs in the browser: tokenizer, held-out windows, and models shown in detail."""
     config = load(ExtractConfig, section(values, "extract"), "extract")
     tokenizer, models = load_tokenizer(TOKENS / "tokenizer.json"), {}
     for cell in in_detail(results).values():

@@ -26,9 +26,8 @@ if __name__ == "__main__":
             found, pieces = read_value(TOKENS / CUT)["documents"], [header.documents for header in headers.values()]
             print(
                 f"pathsum: corpus {corpus.name}: got {found} document{'s' * (found != 1)}, too few for tuning and "
-                f"verdicts; cut into {sum(pieces)} pieces ({pieces[1]} for tuning, {pieces[2]} for verdicts). "
-                "Neighboring pieces of a document can be in different parts, so held-out losses are lower than on "
-                "documents never trained on, and intervals are too narrow",
+                f"verdicts; cut into {sum(pieces)} pieces ({pieces[1]} for tuning, {pieces[2]} for verdicts), so "
+                "held-out losses are lower than on new documents, and intervals too narrow (docs/your-text.md)",
                 file=sys.stderr,
             )
         if isinstance(corpus, SyntheticCorpus):

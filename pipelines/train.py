@@ -26,20 +26,13 @@ from pathsum.training import ranks
 from pipelines import grid
 from pipelines.check import unknown_sections
 from pipelines.compose import composing
-from pipelines.paths import MISTAKES, TOKENS, message, params, stage
+from pipelines.paths import MISTAKES, message, params, stage
 from pipelines.progress import Sweep, note, told
 from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
-NAMED = (
-    "model.n_layers",
-    "model.n_heads",
-    "seed",
-    "profile",
-    "corpus",
-    "tracking",
-)  # told by a model's name, or unread
+NAMED = ("model.n_layers", "model.n_heads", "seed", "profile", "corpus", "tracking")  # told by the name, or unread
 
 
 def key_of(override: str) -> str:
@@ -47,8 +40,7 @@ def key_of(override: str) -> str:
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """Return the grid's configuration for this model, with the ``model.`` and ``train.`` overrides of the command line
-    (``typed``) applied."""
+    """Return the grid's configuration for this model, with the overrides of the command line (``typed``)."""
     settings = OmegaConf.to_container(config)
     assert isinstance(settings, dict)
     settings["sweep"] = OmegaConf.to_container(config.sweep, resolve=True)
@@ -69,10 +61,8 @@ def require_effect(arguments: Sequence[str]) -> None:
         if launches and not {"-m", "--multirun"} & set(arguments):
             raise ValueError(f"{typed}: only sweeps read it; expected --multirun as well")
         if key not in (*GROUPS, "seed") and not key.startswith(READ):
-            raise ValueError(
-                f"{typed}: expected a setting that training one model reads (seed, {', '.join(READ)}), got another, "
-                "which would change nothing; settings of the grid are for `make params` and `dvc exp run`"
-            )
+            reads = ", ".join(("seed", *READ))
+            raise ValueError(f"{typed}: expected a setting that training one model reads ({reads}), got another")
 
 
 def run(config: DictConfig, typed: Sequence[str]) -> Path:
@@ -81,8 +71,7 @@ def run(config: DictConfig, typed: Sequence[str]) -> Path:
     for section in ("corpus", "tokenizer"):
         if OmegaConf.to_container(config[section]) != params().get(section):
             raise ValueError(
-                f"expected the {section} of params.yaml, whose tokens are stored in {TOKENS}, got another; choose it "
-                "in conf/config.yaml and run `make params repro` first"
+                f"expected the {section} of params.yaml, got another; set it in conf/, `make params repro`"
             )
     if misspelt := unknown_sections(config):
         raise ConfigError(misspelt)

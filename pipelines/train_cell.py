@@ -53,8 +53,7 @@ def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrid
             return run
         if ranks.is_main():
             if (found := len(windows[1])) < shown:
-                said = f"{name}: evaluated on all {found} windows of the tuning text, fewer than train.eval_windows"
-                print(said, file=sys.stderr)
+                print(f"{name}: evaluated on all {found} windows, fewer than train.eval_windows", file=sys.stderr)
             write_json(run / "cell.json", cell.model_dump())
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:

@@ -1,5 +1,4 @@
-"""Stage `verify`: judge every claim on the stored records, and write the verdicts, reports/metrics.json and
-reports/headline.json."""
+"""Stage `verify`: judge every claim on the stored records, and write verdicts, metrics and headline numbers."""
 
 from dataclasses import asdict
 

@@ -39,8 +39,7 @@ from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
 from pathsum.circuits.paths import by_order, exactness, path_sum
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction import cell as extraction
-from pathsum.extraction import content, framework
-from pathsum.extraction import exactness as exactness_checks
+from pathsum.extraction import content, framework, score_paths
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
@@ -158,10 +157,10 @@ def test_mistake_3_norms_after_a_cyclic_permutation() -> None:
 
 def test_mistake_4_patterns_of_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "a.safetensors", random_model(4, norm="rms"), "words")
-    right = exactness_checks.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    right = score_paths.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
     trace = Transformer.trace
     monkeypatch.setattr(Transformer, "trace", lambda model, tokens: trace(model, tokens.flip(0)))
-    wrong = exactness_checks.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    wrong = score_paths.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
     assert right < EXACT
     assert wrong > 0.1
 
@@ -308,7 +307,7 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
 
 def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new weights predict nothing and lose log 23 nats per token. A cache by path would return the old results."""
-    monkeypatch.setattr(extraction, "parts", lambda: (framework.tables, content.tables, exactness_checks.tables))
+    monkeypatch.setattr(extraction, "parts", lambda: (framework.tables, content.tables, score_paths.tables))
     path, old = tmp_path / "a.safetensors", random_model(9)
     new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
 

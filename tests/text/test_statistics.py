@@ -13,11 +13,10 @@ from scipy import sparse
 
 from pathsum.config import ExtractConfig, SyntheticCorpus, TokenizerConfig
 from pathsum.records.corpus import CorpusSummary, NGramRow
-from pathsum.text import counting, statistics
 from pathsum.text import frequent as ngrams
-from pathsum.text.counting import pair_counts, repeated_share
+from pathsum.text import statistics
 from pathsum.text.smoothing import CANDIDATES, DIRICHLET, DISCOUNT, KNESER_NEY, BigramTable, Smoothing, best_smoothing
-from pathsum.text.statistics import BigramRows, CorpusStatistics, corpus_statistics
+from pathsum.text.statistics import BigramRows, CorpusStatistics, corpus_statistics, pair_counts, repeated_share
 from pathsum.text.tokenizer import load_tokenizer, vocabulary
 from pathsum.text.tokenizing import tokenize_corpus
 from pathsum.text.windows import Windows
@@ -70,7 +69,7 @@ def test_pairs_are_counted_with_bos_first_in_each_window(monkeypatch: pytest.Mon
     for a, b in [(0, 3), (3, 4), (4, 3), (0, 4), (4, 4), (4, 1)]:
         expected[a, b] += 1
     np.testing.assert_array_equal(pair_counts(windows, 5).toarray(), expected)
-    monkeypatch.setattr(counting, "CHUNK", 3)  # the way of large vocabularies, a window at a time
+    monkeypatch.setattr(statistics, "CHUNK", 3)  # the way of large vocabularies, a window at a time
     np.testing.assert_array_equal(pair_counts(windows, 5).toarray(), expected)
 
 

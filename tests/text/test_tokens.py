@@ -14,10 +14,9 @@ from tokenizers import Tokenizer
 
 from pathsum.config import Corpus, TokenizerConfig
 from pathsum.text.bos import BOS
-from pathsum.text.pieces import cut
 from pathsum.text.text_files import TextCorpus
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, train_tokenizer
-from pathsum.text.tokenizing import tokenize_corpus
+from pathsum.text.tokenizing import cut, tokenize_corpus
 from pathsum.text.tokens import PARTS, header_path, read_tokens, write_tokens
 
 TEXTS = [f"The {i}th line, with {i * i} words.\n\n  And   more: {i % 7}!\t\n" for i in range(101)]
@@ -133,7 +132,7 @@ def test_copies_of_one_document_are_one_document(tmp_path: Path) -> None:
         (1e-6, 29, "The tuning part of corpus 'mine' has too few .*; give more text"),
         (0.999, 29, "The train part of corpus 'mine' has too few .*; give more text"),
         (0.3, 199, r"too few windows: expected windows of at least 10 documents, got [1-9] \(of \d+ documents"),
-        (0.3, 50_021, "smaller than one window: expected at least 50022 tokens .* lower model.n_ctx"),
+        (0.3, 50_021, "smaller than one window: expected 50022 tokens .* lower model.n_ctx"),
     ],
 )
 def test_too_little_text_is_an_error_that_names_what_decides_it_and_leaves_earlier_results(

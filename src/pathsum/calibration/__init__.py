@@ -1,2 +1,1 @@
-"""Precision and recall of each detector, measured on models that are trained on synthetic text
-(docs/framework.md §11)."""
+"""Precision and recall of each detector on models of synthetic text (docs/framework.md §11)."""

@@ -63,8 +63,7 @@ def benches(model: SyntheticModel, generator: torch.Generator) -> dict[str, Benc
 
 
 def effects(bench: Bench) -> tuple[dict[Place, Float[Tensor, "batch"]], dict[Edge, Float[Tensor, "batch"]]]:
-    """Return the rise of the loss of each window when a head or an edge of a two-layer model is ablated by ``METHOD``,
-    in nats per token."""
+    """Return the rise of each window's loss when a head or an edge is ablated by ``METHOD``, in nats per token."""
     clean = bench.clean
     whole = bench.losses(clean).mean(1)
 

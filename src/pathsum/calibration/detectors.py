@@ -1,8 +1,5 @@
-"""Detectors, by name. Each compares what a synthetic text has made a model learn with what is found in the model.
-
-A detector yields units. A unit says of one structure whether it is present in the model, and whether it is found. A
-structure gives no unit if its presence is not known.
-"""
+"""Detectors, by name. Each yields units, which say of one structure of a synthetic text whether it is present in the
+model and whether it is found. A structure gives no unit if its presence is not known."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -75,8 +72,7 @@ def copying(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
-    """Yield whether second-layer heads must compare the query's current token with the key's previous token, and
-    whether they do (docs/framework.md §2.5)."""
+    """Yield whether second-layer heads must compare current with previous tokens, and whether they do (§2.5)."""
     if model.text.config.model.n_layers != 2 or not model.text.rules:
         return
     heads = range(model.text.config.model.n_heads)
@@ -86,16 +82,14 @@ def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def compares_with_previous(rows: list[ContentScoreRow]) -> bool:
-    """Return whether at least half of a head's preference compares the query's current token with the key's previous
-    token."""
+    """Return whether at least half of a head's preference compares the current token with the key's previous one."""
     whole = sum(row.preference_nats for row in rows)
     part = sum(row.preference_nats for row in rows if (row.query, row.key) == ("0", "1"))
     return whole >= PREFERS_NATS and part >= 0.5 * whole
 
 
 def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those that the atlas lists and the judging documents
-    confirm."""
+    """Compare the skip-trigrams of the text's rules with the confirmed ones of the atlas."""
     if triples := _triples(model):
         rows = atlas.tables(model.trained, model.data, model.config)["skip_trigrams"]
         words = model.text.words
@@ -133,8 +127,7 @@ def phase_change(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def composition(kinds: str, least: float = USED_NATS) -> Detector:
-    """Return a detector of edges of the given ``kinds`` (letters of "QKV") into heads whose own effect on the loss is
-    ``least`` nats or more. The ground truth of an edge is its effect on the loss (docs/framework.md §11.2)."""
+    """Return a detector of edges of ``kinds`` (of "QKV") into heads with an effect of ``least`` nats or more."""
 
     def detector(model: SyntheticModel) -> Iterator[Unit]:
         for edge, nats in model.edges.items():

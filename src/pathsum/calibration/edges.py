@@ -1,8 +1,5 @@
-"""Measure which edges between heads a two-layer model relies on (docs/framework.md §11.2).
-
-This is the ground truth for composition scores. The rules of the text do not determine it: some models solve lookups
-without composition, and models use edges that no rule requires.
-"""
+"""Measure which edges between heads a two-layer model relies on, the ground truth for composition scores, which the
+rules of the text do not determine (docs/framework.md §11.2)."""
 
 from collections.abc import Callable
 from itertools import combinations, product
@@ -25,8 +22,7 @@ Patched = dict[tuple[int, ...], list[HeadActivation]]  # all second-layer heads,
 def edge_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[Edge, float]:
-    """Return the effect of each edge of a two-layer model on the loss of the targets at ``places``, in nats
-    (docs/framework.md §11.2)."""
+    """Return the effect of each edge of a two-layer model on the loss of the targets at ``places``, in nats."""
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
     for kind in SIDES:
@@ -45,8 +41,7 @@ def edge_effects(
 def late_head_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[int, float]:
-    """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats (docs/framework.md
-    §11.2)."""
+    """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats."""
     clean = Run(model, windows[:, :-1])
 
     def without(heads: set[int]) -> list[Run]:
@@ -67,15 +62,13 @@ def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Ten
 
 
 def _replacements(clean: Run, layer: int) -> tuple[Float[Tensor, "batch head pos d_model"], ...]:
-    """Return two replacements of a layer's writes: their mean over windows and positions, and the writes in another
-    window."""
+    """Return the mean of a layer's writes over windows and positions, and its writes in another window."""
     written = clean.trace.outputs[layer]
     return written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0)
 
 
 def _patched(clean: Run, kind: str) -> list[Patched]:
-    """Return the activations of all second-layer heads when their queries, keys or values (``kind``) do not read a set
-    of first-layer heads."""
+    """Return all second-layer heads whose queries, keys or values (``kind``) do not read a set of first-layer heads."""
     early = range(clean.trace.outputs[0].shape[1])
     sets = [heads for size in early for heads in combinations(early, size + 1)]
     return [

@@ -37,8 +37,7 @@ def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> C
 
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval; three times None if Σ n
-    is 0."""
+    """Return Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval; three times None if Σ n is 0."""
     counted = [(h, m) for h, m in zip(hits, n, strict=True) if m]
     total, effective = sum(m for _, m in counted), float(len(counted))
     if total == 0:
@@ -52,8 +51,7 @@ def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` > 0 independent units (docs/framework.md
-    §10.5)."""
+    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` > 0 independent units."""
     z2 = NORMAL_95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = NORMAL_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))

@@ -38,8 +38,7 @@ class _Places:
         self.log_probs = self.trace.logits.log_softmax(-1)
 
     def circuit(self, head: int) -> tuple[LowRank, Float[Tensor, "n"]]:
-        """Return the OV (output-value) circuit of a first-layer head, and for each occurrence the weight with which the
-        head moves the source to the destination (``carried`` in docs/framework.md §3.8)."""
+        """Return a first-layer head's OV circuit, and its weight on each occurrence (docs/framework.md §3.8)."""
         trace = self.trace
         weight = source_weight(trace.patterns[0][:, head], trace.scales[0], trace.scales[-1], self.at)
         return ov_circuit(self.weights, self.weights.layers[0][head].W_OV), weight

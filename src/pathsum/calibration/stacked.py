@@ -1,5 +1,4 @@
-"""Train many small models in one set of tensors, since one alone does not keep a processor busy. Up to rounding, each
-gets the weights that it would get if trained alone."""
+"""Train many small models in one set of tensors, up to rounding as each would be trained alone."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -47,10 +46,7 @@ def stack(models: Sequence[Transformer]) -> Transformer:
     """Return one module with the parameters of all ``models``, stacked along a new first axis."""
     config = models[0].config
     if config.norm != "rms" or scheme(config) is not Relative:
-        raise ValueError(
-            f"expected model.norm=rms and model.positions=relative, got {config.norm} and {config.positions}; "
-            "models of other kinds cannot be trained together"
-        )
+        raise ValueError(f"expected norm=rms and positions=relative, got {config.norm} and {config.positions}")
     together = deepcopy(models[0])
     for name, p in together.named_parameters():
         p.data = torch.stack([model.get_parameter(name).detach() for model in models])

@@ -46,7 +46,6 @@ class SyntheticWindows:
 
     @property
     def words(self) -> list[str]:
-        """Return the word of each token."""
         return ["<bos>", *self.truth.words]
 
     @property
@@ -84,12 +83,10 @@ class SyntheticModel:
 
     @cached_property
     def labels(self) -> list[LabelRow]:
-        """Return the labels of all heads by behavior."""
         return list(behaviour.tables(self.trained, self.data, self.config)["labels"])
 
     @cached_property
     def composition(self) -> dict[Edge, CompositionRow]:
-        """Return the composition scores of all edges. q-values are computed over all edges of the model."""
         rows = framework.composition_rows(self.trained, self.data, self.config)
         return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
@@ -106,10 +103,9 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
     truth = synthetic_corpus(corpus)[1]
     parts = list(synthetic_text(corpus, truth))
     text = SyntheticText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
-    if len(text.words) <= (kept := HELD_OUT + TUNING):
-        raise ValueError(
-            f"calibrate.corpus.max_documents: expected more than the {kept} that are held out, got {len(text.words)}"
-        )
+    kept, n = HELD_OUT + TUNING, len(text.words)
+    if n <= kept:
+        raise ValueError(f"corpus.max_documents: expected more than the {kept} that are held out, got {n}")
     windows = pad(text.words + 1, (1, 0), value=BOS)
     train, tuning, held_out = windows.split([len(windows) - TUNING - HELD_OUT, TUNING, HELD_OUT])
     made = SyntheticWindows(
@@ -170,8 +166,7 @@ def _traced(
 
 @torch.no_grad()
 def evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
-    """Add to ``curve`` the losses of ``model`` at the targets of each rule in the first EVALUATED held-out documents,
-    and, with layers, the largest prefix matching of any head on 16 windows of repeated random words."""
+    """Add to ``curve`` the loss at the targets of each rule, and the largest prefix matching of any head."""
     windows, d_vocab = text.held_out[:EVALUATED], len(text.words)
     if text.rules:
         logits = model(windows[:, :-1])

@@ -1,3 +1,1 @@
-"""Compute the records of a trained model. Each module with a function ``tables`` computes the records of one topic, and
-``cell`` combines them.
-"""
+"""The records of a trained model: each function ``tables`` computes those of one topic, and ``cell`` combines them."""

@@ -1,9 +1,5 @@
-"""List the skip-trigrams with the largest effects on held-out text, test them in the text, and list spurious ones.
-
-Half of the documents choose the skip-trigrams, and the other half judges them. Only triples that the choosing documents
-contain beyond chance are listed, because a head without a match attends to some common token and raises common outputs,
-and summed over the text this bias exceeds every skip-trigram. See docs/framework.md §3.8 to §3.10.
-"""
+"""List the skip-trigrams with the largest effects on half of the documents, judge them on the others, and list spurious
+ones (docs/framework.md §3.8 to §3.10). Without the test for chance, common outputs would exceed every skip-trigram."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -39,18 +39,16 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     attention = torch.stack([shares[heads[0][0]][[h for _, h in heads]].mean(0) for heads in sets])
     silent, forbid, control, attend = (mean_intervals(x, documents, generator) for x in (*costs, attention))
     chance = uniform_share(windows.shape[1] - 1)
-    rows = []
-    for heads, a, s, f, c in zip(sets, attend, silent, forbid, control, strict=True):
-        layer, head = heads[0]
-        rows.append(
-            AttentionSinkRow(
-                layer=layer,
-                head=head if len(heads) == 1 else None,
-                chance=chance,
-                **intervals(attention=a, silenced_nats=s, forbidden_nats=f, control_nats=c),
-                windows=len(windows),
-            )
+    rows = [
+        AttentionSinkRow(
+            layer=heads[0][0],
+            head=heads[0][1] if len(heads) == 1 else None,
+            chance=chance,
+            **intervals(attention=a, silenced_nats=s, forbidden_nats=f, control_nats=c),
+            windows=len(windows),
         )
+        for heads, a, s, f, c in zip(sets, attend, silent, forbid, control, strict=True)
+    ]
     return {"attention_sinks": rows}
 
 

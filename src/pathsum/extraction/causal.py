@@ -116,7 +116,6 @@ class Measured:
 def intervened(
     benches: Benches, block: int, documents: Int[Tensor, "batch"], generator: torch.Generator
 ) -> list[AblationRow]:
-    """Measure every intervention."""
     matching = _matching(benches[1].clean, block, {})
     without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
     trials, found = [], []
@@ -130,18 +129,16 @@ def intervened(
     second = numbers([f.second_copy for f in found]) - numbers(without.second_copy)
     losses = mean_intervals(loss, documents, generator)
     copies = mean_intervals(second, independent(second), generator)
-    rows = []
-    for t, f, a, b in zip(trials, found, losses, copies, strict=True):
-        rows.append(
-            AblationRow(
-                **vars(t),
-                **intervals(loss_nats=a, second_copy_nats=b),
-                loss_drop_nats=f.loss_drop - without.loss_drop,
-                prefix_matching=f.prefix_matching - without.prefix_matching,
-                windows=len(f.loss),
-            )
+    return [
+        AblationRow(
+            **vars(t),
+            **intervals(loss_nats=a, second_copy_nats=b),
+            loss_drop_nats=f.loss_drop - without.loss_drop,
+            prefix_matching=f.prefix_matching - without.prefix_matching,
+            windows=len(f.loss),
         )
-    return rows
+        for t, f, a, b in zip(trials, found, losses, copies, strict=True)
+    ]
 
 
 def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, float]) -> Measured:

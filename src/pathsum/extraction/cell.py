@@ -52,9 +52,8 @@ def extract(
     data: EvalData,
     config: ExtractConfig,
 ) -> Cell:
-    """Return all records of the model with these ``checkpoints``, one for each evaluation of the ``log``.
-
-    ValueError also if held-out windows are from a single document. Other errors as in ``load_checkpoint``."""
+    """Return all records of the model with these ``checkpoints``, one for each evaluation of the ``log``. Raises
+    ValueError if held-out windows are from a single document, and as ``load_checkpoint``."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}

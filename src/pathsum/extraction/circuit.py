@@ -1,6 +1,4 @@
-"""Choose the heads of the induction circuit, ablate sets of edges together, and compare the K-edges of the circuit with
-other edges (docs/framework.md §5.9).
-"""
+"""Choose the heads of the induction circuit, and compare its K-edges with other edges (docs/framework.md §5.9)."""
 
 from __future__ import annotations
 
@@ -58,8 +56,6 @@ def _leading(scores: Mapping[Place, float], least: float = MOST) -> tuple[Place,
 
 
 class Edge(NamedTuple):
-    """An edge from an early head to the queries, keys or values of a late head."""
-
     kind: str  # Q, K or V
     early: Place
     late: Place
@@ -159,8 +155,7 @@ def outside(ablations: Sequence[AblationRow], method: str, roles: Roles) -> dict
 
 
 def rival_sets(costs: Mapping[Edge, float], n: int) -> list[Edges]:
-    """Return the candidates for the strongest set of ``n`` edges: the ``n`` edges of highest cost, and those among the
-    edges of each kind into each head, which may stand in for each other."""
+    """Return the ``n`` edges of highest cost: of all, and of each kind into each head, which may replace each other."""
     ranked = sorted(costs, key=lambda edge: costs[edge], reverse=True)
     groups = [ranked, *([e for e in ranked if (e.kind, e.late) == at] for at in {(e.kind, e.late): 0 for e in ranked})]
     return [*dict.fromkeys(tuple(group[:n]) for group in groups if len(group) >= n)]

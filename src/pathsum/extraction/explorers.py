@@ -44,8 +44,7 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def passages(data: EvalData, n_ctx: int) -> dict[str, Int[Tensor, "one pos"]]:
-    """Return two passages of at most ``LENGTH`` tokens, by kind: BOS and a random block given twice, and the start of a
-    held-out window."""
+    """Return two passages of at most ``LENGTH`` tokens, by kind."""
     length = min(LENGTH, n_ctx)
     starts = data.windows[:, :length]
     pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]

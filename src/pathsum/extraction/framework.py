@@ -20,6 +20,7 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.corpus import BigramRow
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 
+FARTHEST = 32
 SMOOTHING = 1.0  # weight k of the prior, in counts, for the bigrams of the corpus
 _SEED = 2021
 
@@ -125,13 +126,13 @@ def _tensor(values: Iterable[float]) -> Tensor:
     return torch.tensor(list(values), dtype=torch.float64)
 
 
-def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
-    """Return each head's mean attention at distances 0 to ``farthest`` tokens back, as far as windows reach."""
+def distance_rows(natural: Trace) -> list[DistanceRow]:
+    """Return each head's mean attention at distances 0 to ``FARTHEST`` tokens back, as far as windows reach."""
     return [
         DistanceRow(layer=layer, head=h, distance=distance, attention=attention)
         for layer, pattern in enumerate(natural.patterns)
         for h, by_distance in enumerate(positional.attention_by_distance(pattern).tolist())
-        for distance, attention in enumerate(by_distance[: farthest + 1])
+        for distance, attention in enumerate(by_distance[: FARTHEST + 1])
     ]
 
 

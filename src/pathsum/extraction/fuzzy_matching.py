@@ -1,5 +1,4 @@
-"""Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13): on
-random tokens, by its weights, and by losses on passages that are followed by a renamed copy."""
+"""Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -78,8 +77,7 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
 
 
 def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
-    """Yield, for each kind of variant, the values of equal tokens, variants and unrelated tokens (rows of ``shown``),
-    and the first two minus the third."""
+    """Yield, by kind, the rows of ``shown`` (equal tokens, variants, unrelated) and the first two minus the third."""
     for kind in FuzzyKind.VARIANTS:
         some = torch.tensor([k == kind for k in alike.kinds])
         if not some.any():

@@ -42,7 +42,6 @@ class EvalData:
 
     @property
     def window_documents(self) -> Int[Tensor, "batch"]:
-        """Return the document number of each of ``windows``."""
         return self.documents[: len(self.windows)]
 
     @cached_property
@@ -77,7 +76,6 @@ class TracedModel:
 
     @property
     def places(self) -> list[Place]:
-        """Return the (layer, head) of every head."""
         return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
 
 
@@ -93,7 +91,6 @@ class TrainedModel(TracedModel):
 
     @property
     def settled(self) -> list[int]:
-        """Return the indices of the settled checkpoints."""
         enough = SETTLED * self.log[-1].tokens_seen if self.log else 0.0
         if self.bigram_loss is not None:
             better = (at.tokens_seen for at in self.log if at.val_loss_nats < self.bigram_loss)

@@ -1,6 +1,5 @@
-"""Measure the loss reduction by orders of paths, layers and heads (docs/framework.md §2.6), and by single paths at the
-whole model's norm scales (frozen) and at their own (§2.7).
-"""
+"""Measure the loss reduction by orders of paths, layers and heads (docs/framework.md §2.6), and by single paths at
+frozen norm scales and at their own (§2.7)."""
 
 import itertools
 import math

@@ -1,13 +1,12 @@
-"""Split attention scores into pairs of parts, one read at the query and one at the key (docs/framework.md §2.3, §2.4).
-
-For every head past the first layer, the parts are paths, and token matching is tested on the strongest pair (§5.5).
-"""
+"""Split attention scores into pairs of parts, one read at the query and one at the key (docs/framework.md §2.3, §2.4),
+test token matching on the strongest pair (§5.5), and measure how exactly paths add up at every checkpoint (§2.2)."""
 
 import copy
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path as File
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from pathsum.circuits.eigenvalues import positivity
 from pathsum.circuits.matching import pair_matching_eigenvalues, scale_as_read
-from pathsum.circuits.paths import Path, all_paths, exactness, path_name
+from pathsum.circuits.paths import Path, all_paths, exactness, path_name, path_sum
 from pathsum.circuits.score_paths import (
     by_distance,
     contrasted,
@@ -29,9 +28,11 @@ from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.attention import Attention
+from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.positions import SCHEMES
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.paths import MatchingRow, ScorePathRow
+from pathsum.records.evaluation import Evaluation
+from pathsum.records.paths import ExactnessRow, MatchingRow, ScorePathRow
 from pathsum.statistics.bootstrap import Interval, independent, ratio_interval, standard_errors
 
 POSITION = "position"
@@ -54,7 +55,6 @@ class Pair:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return the layer and the head."""
         return self.layer, self.head
 
     @property
@@ -78,10 +78,11 @@ class Pair:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``score_paths`` and ``matching``; no rows where scores do not ``add_up``."""
-    model = trained.cell.model
+    """Return the records ``exactness``, ``score_paths`` and ``matching``; the last two may have none."""
+    model, checkpoints = trained.cell.model, zip(trained.checkpoints, trained.log, strict=True)
+    checks = [exactness_row(path, at, data, config) for path, at in checkpoints]
     if not add_up(model):
-        return {"score_paths": [], "matching": []}
+        return {"exactness": checks, "score_paths": [], "matching": []}
     exact, windows = copy.deepcopy(trained.model).double(), data.windows[: config.exactness_windows, :-1]
     with torch.no_grad():
         trace, later = exact.trace(windows), range(1, model.n_layers)
@@ -89,9 +90,25 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     found = [pair for layer in later for pair in path_pairs(trained, layer)]
     by_head = itertools.groupby(found, key=lambda p: p.place)
     return {
+        "exactness": checks,
         "score_paths": [ScorePathRow(**p.columns(), exactness=errors[p.layer][p.head]) for p in found],
         "matching": [matching_row(trained, [*mine], data.unigram) for _, mine in by_head],
     }
+
+
+def exactness_row(checkpoint: File, at: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
+    """Return the relative errors of the sums over paths at one checkpoint, in float64."""
+    model = load_checkpoint(checkpoint, data.tokenizer_hash, torch.float64)
+    tokens = data.windows[: config.exactness_windows, :-1]
+    trace, later = model.trace(tokens), range(1, model.config.n_layers if add_up(model.config) else 0)
+    total = path_sum(model.weights(), tokens, trace.patterns, trace.scales)
+    errors = (error for layer in later for error in path_pair_errors(model, trace, layer, tokens))
+    return ExactnessRow(
+        step=at.step,
+        tokens_seen=at.tokens_seen,
+        max_relative_error=exactness(total, model(tokens)),
+        scores_max_relative_error=max(errors, default=None),
+    )
 
 
 def add_up(model: ModelConfig) -> bool:
@@ -135,8 +152,7 @@ def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[T
 def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
-    """Return, for each head of ``layer``, the relative error of log A (the logarithm of its pattern) if scores are
-    computed as sums over pairs of parts (docs/framework.md §2.2)."""
+    """Return each head's relative error of log A if scores are sums over pairs of parts (docs/framework.md §2.2)."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
@@ -150,10 +166,7 @@ def score_errors(
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
     """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer."""
     if not attention.bilinear or attention.smear is not None:
-        raise ValueError(
-            "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "
-            "scores are not a bilinear function of what is read, with one W_QK for all pairs of positions"
-        )
+        raise ValueError("expected scores that are bilinear in what heads read, got rotary positions or smeared keys")
     pos, W_Q, W_K = parts.shape[2], attention.W_Q[h], attention.W_K[h]
     vectors = attention.position_vectors(pos)[:, None].expand(-1, *parts.shape[1:])
     # Position vectors are added after the norm, which does not center them.

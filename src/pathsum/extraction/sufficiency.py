@@ -1,5 +1,4 @@
-"""Measure whether the induction circuit, or single paths into the queries and keys of the induction head, suffice for
-induction if everything else is resampled (docs/framework.md §5.10)."""
+"""Measure whether the induction circuit, or single paths into it, suffice for induction (docs/framework.md §5.10)."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -119,8 +118,7 @@ def trials(roles: Roles, best: Place, first: Sequence[Place]) -> list[Trial]:
 def on_repeats(
     clean: Run, late: Sequence[Place], tried: Sequence[Trial], block: int
 ) -> tuple[Float[Tensor, "trial batch"], Float[Tensor, "kind batch"]]:
-    """Return the prefix matching of the first of the induction heads ``late`` by trial and window, and the gain (nats
-    per token) under each trial that keeps whole heads."""
+    """Return the prefix matching of ``late[0]`` by trial, and the gain under each trial that keeps whole heads."""
     readers, patterns, gains = [Reader(clean, head) for head in late], [], []
     for trial in tried:
         if trial.kept in HEADS:
@@ -154,8 +152,7 @@ class Reader:
         self.known: dict[tuple[str, Sources, bool], Tensor] = {}
 
     def projected(self, side: str, kept: Sources, frozen: bool = False) -> Float[Tensor, "batch 1 pos d_head"]:
-        """Return the queries ("Q"), keys ("K") or values ("V") if only ``kept`` is of this window, and all else of
-        another. The norm scale responds, or it is ``frozen``: that of the whole model."""
+        """Return the queries, keys or values if only ``kept`` is of this window; at the model's scale if ``frozen``."""
         key, clean, layer = (side, kept, frozen), self.clean, self.late[0]
         if key in self.known:
             return self.known[key]
@@ -169,11 +166,9 @@ class Reader:
         return self.known[key]
 
     def pattern(self, queries: Sources, keys: Sources, frozen: bool = False) -> Float[Tensor, "batch query key"]:
-        """Return the attention pattern if queries and keys read only these sources of this window."""
         return self.alone.pattern(self.projected("Q", queries, frozen), self.projected("K", keys, frozen))[:, 0]
 
     def activation(self, kept: Sources) -> HeadActivation:
-        """Return the pattern and the write if queries, keys and values read only ``kept`` of this window."""
         pattern = self.pattern(kept, kept)
         mixed = pattern @ self.projected("V", kept)[:, 0]
         return HeadActivation(pattern, mixed @ self.alone.W_O[0].mT, mixed)

@@ -1,6 +1,4 @@
-"""Measure whether induction heads match more tokens than the current one, and through which edges, on random tokens in
-which matches of one, two and three tokens compete (docs/framework.md §5.12).
-"""
+"""Measure whether induction heads match more than the current token, and by which edges (docs/framework.md §5.12)."""
 
 from __future__ import annotations
 
@@ -71,8 +69,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Shown:
-    """The model's run on the windows of one condition. The longer match comes before the shorter one in the first half
-    of the batch, and after it in the second half."""
+    """The model's run on one condition, with the longer match first in the first half of the batch, then second."""
 
     clean: Run
     keys: Int[Tensor, "batch n"]  # positions of the two followers
@@ -133,8 +130,7 @@ def _prediction_row(
 
 
 def ranked_others(shown: Shown, roles: Roles) -> dict[str, list[Place]]:
-    """Return the heads of earlier layers outside the circuit, for queries ("Q") and keys ("K"): first the one whose
-    edge into the induction head costs most of the advantage when it is resampled."""
+    """Return the earlier heads outside the circuit, for "Q" and "K", those that carry most of the advantage first."""
     late = roles.induction
     others = [h for h in shown.clean.places if h[0] < late[0] and h not in (*roles.previous, *roles.two_back)]
 
@@ -146,8 +142,6 @@ def ranked_others(shown: Shown, roles: Roles) -> dict[str, list[Place]]:
 
 
 def cuts(roles: Roles, others: Mapping[str, Sequence[Place]]) -> dict[Cut, Edges]:
-    """Return the sets of edges into the induction head that are ablated."""
-
     def edges(kind: str, heads: Iterable[Place]) -> Edges:
         return tuple(Edge(kind, h, roles.induction) for h in heads)
 

@@ -45,8 +45,7 @@ _SEED = 2021
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``token_clusters``, ``directions``, ``joint_copying``, ``overlaps``, ``bandwidth``,
-    ``deleting``, ``virtual_heads`` and ``balance``."""
+    """Return the records of ``records/weights_side.py``."""
     generator, weights = torch.Generator().manual_seed(_SEED), trained.weights.to(torch.float64)
     # Rare tokens are left out, since a head's response to them says little about text.
     common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
@@ -63,10 +62,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
                 layer=layer,
                 head=h,
                 rank=rank,
-                gain=d.gain,
-                share=d.share,
-                read=printed(data, d.read),
-                written=printed(data, d.written),
+                **vars(d) | {"read": printed(data, d.read), "written": printed(data, d.written)},
             )
             for layer, h, head in heads
             for rank, d in enumerate(singular_directions(weights, head.W_OV, common, CLUSTERS, k), start=1)

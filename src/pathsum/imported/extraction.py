@@ -21,8 +21,7 @@ from pathsum.extraction.inputs import EvalData, trace_model
 from pathsum.imported.model import Imported
 from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ImportedSummary
-from pathsum.text.counting import pair_counts
-from pathsum.text.statistics import BigramRows
+from pathsum.text.statistics import BigramRows, pair_counts
 from pathsum.text.windows import HeldOut, Windows, balanced, documents_of
 
 MOST_PATHS = 10_000  # that the exactness check adds up; 4 layers of 8 heads have 6,561

@@ -26,8 +26,7 @@ def ngram_rows(
     top_k: int,
 ) -> list[NGramRow]:
     """Return the most frequent unigrams and bigrams and the most informative skip-trigrams of ``windows``, at most
-    ``top_k`` of each. ``unigram`` and ``bigram`` are the counts of targets and of pairs of successive tokens in these
-    windows, and ``vocabulary`` holds the printed tokens by id."""
+    ``top_k`` of each, from the counts of targets and of pairs of successive tokens in these windows."""
 
     def row(kind: str, ids: tuple[int, ...], count: int, log_prob: float) -> NGramRow:
         return NGramRow(kind, JOINER.join(vocabulary[i] for i in ids), " ".join(map(str, ids)), count, log_prob)
@@ -42,8 +41,7 @@ def ngram_rows(
 
 
 def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, int], int]]:
-    """Return the ``top_k`` most frequent bigrams as ((dest, out), count); of equal counts, those with the lower ids.
-    Those with BOS are left out, because a window may start anywhere in a text."""
+    """Return the ``top_k`` most frequent bigrams without BOS as ((dest, out), count); of equal counts, lower ids."""
     pairs = bigram.tocoo()
     dest, out, count = pairs.coords[0].astype(int), pairs.coords[1].astype(int), pairs.data
     keep = (dest != BOS) & (out != BOS) & (count > 0)
@@ -59,9 +57,8 @@ def skip_trigrams(
 
     Each entry is ((source, dest, out), number of places, log P(out | dest, source before) in nats). A place is a
     position of dest → out with the source anywhere earlier in the window. The rank is by the log-likelihood that the
-    source adds, places · (log P(out | dest, source before) − log P(out | dest)), which must be positive. Sources are
-    counted only for the PAIRS most frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over
-    the text. Memory grows as PAIRS · d_vocab + AREA."""
+    source adds, places · (log P(out | dest, source before) − log P(out | dest)), which must be positive. Memory grows
+    as PAIRS · d_vocab + AREA."""
     d_vocab = bigram.shape[0]
     pairs = np.array([pair for pair, _ in top_bigrams(bigram, PAIRS)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):

@@ -14,10 +14,8 @@ FEW = 5  # a lift is noise if hits and expected hits are both below this
 
 @dataclass(frozen=True)
 class Counts:
-    """The places and hits of a triple source … destination → out in a text.
-
-    A place is a position that holds the destination. It is a hit if out follows. The source must stand before the
-    destination in the same window and document, and not at position 0 of the window."""
+    """The places (of the destination) and hits (places that out follows) of a triple in a text. The source must stand
+    before the destination in the same window and document, and not at position 0 of the window."""
 
     places: int  # with the source before
     hits: int  # hits among these places
@@ -31,16 +29,13 @@ class Counts:
 
     @property
     def lift(self) -> float | None:
-        """Return P(out | destination, source before it) / P(out | destination), hits / expected hits. Chance is 1.
-
-        None if hits and expected hits are both below FEW."""
+        """Return hits / expected hits, P(out | destination, source before it) / P(out | destination). Chance is 1."""
         return self.hits / self.expected if self.expected > 0 and max(self.hits, self.expected) >= FEW else None
 
 
 @dataclass(frozen=True)
 class Text:
-    """The positions of each token in some windows, except the first and the last position of each window. The parts of
-    a document in two windows count as two documents."""
+    """The positions of each token in some windows but their first and last. Parts of a document count as documents."""
 
     document: Int[Tensor, "n"]  # document number of each position; positions are sorted by token
     pos: Int[Tensor, "n"]  # position in the window − 1
@@ -68,8 +63,7 @@ class Text:
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count the places and hits of each of ``triples``, given as the ids (source, destination, out). Memory holds one
-    number per document for each distinct source."""
+    """Count the places and hits of each of ``triples``, given as the ids (source, destination, out)."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

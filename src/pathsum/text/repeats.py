@@ -7,8 +7,7 @@ from torch import Tensor
 
 
 def completes_a_repeat(windows: Int64[Tensor, "batch pos"]) -> Bool[Tensor, "batch n"]:
-    """Return whether each target, ``windows[:, 1:]``, forms a pair with the token before it that has occurred earlier
-    in its window."""
+    """Return whether each target and the token before it form a pair that has occurred earlier in its window."""
     pairs = windows[:, :-1] * (windows.max() + 1) + windows[:, 1:]
     ascending, places = pairs.sort(dim=1, stable=True)  # equal pairs stay in the order of the window
     again = F.pad(ascending[:, 1:] == ascending[:, :-1], (1, 0))

@@ -47,7 +47,6 @@ class BigramTable:
 
     @classmethod
     def of(cls, bigram_counts: Counts, unigram_counts: Int64[np.ndarray, "out"]) -> BigramTable:
-        """Compute the table from bigram and unigram counts."""
         seen = bigram_counts > 0
         return cls(
             counts=bigram_counts,
@@ -60,10 +59,8 @@ class BigramTable:
     def probabilities(
         self, sources: Int64[np.ndarray, "*#pair"], outs: Int64[np.ndarray, "*#pair"], smoothing: Smoothing
     ) -> Float[np.ndarray, "*#pair"]:
-        """Return P(out | source) for pairs of token ids. ``sources`` and ``outs`` are vectors of equal length, or a
-        column and a row.
-
-        All probabilities are positive and, for each source, sum to 1 over all outs."""
+        """Return P(out | source) for vectors of token ids of equal length, or for a column and a row. All are positive
+        and, for each source, sum to 1 over all outs."""
         pair = _flat(self.counts[sources, outs]) if sources.shape == outs.shape else self._block(sources, outs)
         total, k = self.row_totals[sources].astype(np.float64), smoothing.constant
         if smoothing.kind == DIRICHLET:

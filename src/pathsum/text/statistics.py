@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from torch import Tensor
 from pathsum.config import ExtractConfig
 from pathsum.core.storage import write_whole
 from pathsum.records.corpus import CorpusSummary, NGramRow
-from pathsum.text.counting import entropy, pair_counts, repeated_share
 from pathsum.text.frequent import ngram_rows
 from pathsum.text.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
@@ -25,6 +25,7 @@ from pathsum.text.tokens import PARTS, read_tokens
 from pathsum.text.windows import HeldOut, Windows
 
 UNIGRAM, SPARSE = "unigram_counts", ("data", "indices", "indptr")  # names of arrays in the file
+CHUNK = 1 << 22  # tokens counted at a time
 DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
 
 
@@ -48,8 +49,7 @@ class CorpusStatistics:
     smoothing: Smoothing  # with the lowest loss on tuning documents
 
     def losses(self, windows: Int64[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
-        """Return the loss of the smoothed bigram model on every token of ``windows`` except the first, in nats: the
-        baseline that sees only the current token. Each call sums over the whole table of counts."""
+        """Return the loss of the smoothed bigram model on every token of ``windows`` except the first, in nats."""
         table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
         likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1))
@@ -64,8 +64,7 @@ class CorpusStatistics:
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
-        """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it holds
-        anything else."""
+        """Read the file that ``save`` wrote. Raises ValueError if it holds anything else."""
         try:
             with safe_open(path, framework="numpy") as file:
                 unigram = file.get_tensor(UNIGRAM)
@@ -79,9 +78,8 @@ class CorpusStatistics:
             if not np.array_equal(np.asarray(bigram.sum(axis=0)).ravel(), unigram):
                 raise ValueError("bigram counts that do not add up to the unigram counts")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
-            ) from error
+            said = f"{path}: expected corpus statistics, got something else ({error}); run the statistics stage again"
+            raise ValueError(said) from error
         return cls(unigram, bigram, Smoothing(kind, constant))
 
 
@@ -90,10 +88,8 @@ def corpus_statistics(
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
     """Return the summary, the frequent n-grams and the statistics of the tokenized corpus ``name`` in ``folder``.
 
-    Windows have ``n_ctx`` tokens. Losses are in nats per token, over the windows of verdict documents on which models
-    are judged. The smoothing is chosen on tuning documents. The n-grams are those of ``ngram_rows`` on the training
-    text. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its files do not belong
-    together or are smaller than a window."""
+    Windows have ``n_ctx`` tokens. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its
+    files do not belong together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:
@@ -130,3 +126,42 @@ def corpus_statistics(
         repeated_share=repeated_share(held_out.windows, d_vocab),
     )
     return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), config.top_k), statistics
+
+
+def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
+    """Count how often each token (column) follows each token (row) within a window."""
+    total = sparse.csr_array((d_vocab, d_vocab), dtype=np.int64)
+    for rows in chunks(windows):
+        keys = (rows[:, :-1] * d_vocab + rows[:, 1:]).ravel()
+        if d_vocab**2 <= CHUNK:
+            counted = np.bincount(keys, minlength=d_vocab**2)
+            found = np.flatnonzero(counted)
+            number = counted[found]
+        else:
+            found, number = np.unique(keys, return_counts=True)
+        total = total + sparse.csr_array(
+            (number, (found // d_vocab, found % d_vocab)), shape=total.shape, dtype=np.int64
+        )
+    return total
+
+
+def chunks(windows: Windows) -> Iterator[Int64[np.ndarray, "batch pos"]]:
+    """Yield all windows in order, each as BOS and n_ctx tokens, in batches of about CHUNK tokens."""
+    for part in torch.arange(len(windows)).split(max(1, CHUNK // windows.n_ctx)):
+        yield windows.batch(part).numpy()
+
+
+def entropy(counts: Int64[np.ndarray, "out"]) -> float:
+    """Return the entropy −Σ p log p of the distribution p = counts / Σ counts, in nats; 0 if all counts are 0."""
+    p = counts[counts > 0] / counts.sum()
+    return float(-(p * np.log(p)).sum())
+
+
+def repeated_share(windows: Windows, d_vocab: int) -> float:
+    """Return the share of tokens (0 to 1) that complete a trigram that has occurred earlier in the same window."""
+    repeated = 0
+    for rows in chunks(windows):
+        trigrams = (rows[:, :-2] * d_vocab + rows[:, 1:-1]) * d_vocab + rows[:, 2:]
+        trigrams.sort(axis=1)
+        repeated += int((trigrams[:, 1:] == trigrams[:, :-1]).sum())
+    return repeated / (len(windows) * windows.n_ctx)

@@ -1,5 +1,4 @@
-"""The rules of synthetic text, which ``SyntheticTruth`` defines, one class each. For each of ``n`` documents, ``due``
-returns the next word that a rule determines, or NONE; it is called once per position, because rules remember."""
+"""The rules of synthetic text. ``due``, called at each position, returns each next word by a rule, or NONE."""
 
 import torch
 from jaxtyping import Int64

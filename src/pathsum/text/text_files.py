@@ -54,8 +54,7 @@ SOURCE = Source(TextCorpus, lambda config: text_documents(config.paths, config.s
 
 
 def matches(pattern: str) -> list[Path]:
-    """Return the files and folders that ``pattern`` names: the path itself if it exists, otherwise those that match the
-    glob. A leading ~ is the home folder."""
+    """Return the files and folders that a path or glob names. A leading ~ is the home folder."""
     path = Path(os.path.expanduser(pattern))
     root = next((p for p in (path, *path.parents) if p.exists()), Path())
     whole = os.path.join(glob.escape(str(root)), *path.parts[len(root.parts) :])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from tqdm import tqdm
 from pathsum.config import Corpus, SyntheticCorpus, TokenizerConfig
 from pathsum.text.bos import BOS
 from pathsum.text.corpus import documents, split
-from pathsum.text.pieces import cut
 from pathsum.text.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.text.tokens import PARTS, Part, TokenHeader, write_tokens
 from pathsum.text.windows import documents_of
@@ -27,6 +27,7 @@ from pathsum.text.windows import documents_of
 LEAST: dict[Part, int] = {"train": 1, "tuning": 10, "verdict": 10}  # different documents; intervals resample them
 PIECES = 20  # expected number of pieces for tuning and for verdicts, where documents are cut
 CUT = "pieces.json"  # file with the number of documents of the source, if they were cut into pieces
+BORDERS = (re.compile(r"\n[ \t\r]*\n"), re.compile(r"\n"), re.compile(r"\s"))  # of pieces; the first found is used
 CHUNK = 4096  # windows that are looked at together
 
 
@@ -47,11 +48,9 @@ class Parts:
 def tokenize_corpus(corpus: Corpus, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
     """Write the tokenizer and the token files of a corpus to ``folder``. Return the header of each token file.
 
-    The text is read once, into temporary files, so memory does not grow with it. If there are less than ten different
-    documents for tuning or for verdicts, all documents are cut into pieces, which take their place, and ``pieces.json``
-    holds the number of documents. Synthetic documents are not cut. Raises ValueError if a part then has too few
-    documents or windows. Earlier results in ``folder`` are then unchanged.
-    """
+    The text is read once, into temporary files. With less than ten different documents for tuning or for verdicts, all
+    but synthetic ones are cut into pieces, and ``pieces.json`` holds their number. Raises ValueError if a part then has
+    too few documents or windows, and leaves earlier results in ``folder`` unchanged."""
     folder.mkdir(parents=True, exist_ok=True)
     _remove_drafts(folder)
     with ExitStack() as stack:
@@ -88,6 +87,19 @@ def _remove_drafts(folder: Path) -> None:
             shutil.rmtree(draft, ignore_errors=True)
 
 
+def cut(document: str, size: int) -> list[str]:
+    """Return a document in consecutive pieces of about ``size`` characters, at most twice as many."""
+    n = max(1, round(len(document) / size))
+    cuts = [0]
+    for i in range(1, n):
+        low, at, high = (round((i + shift) * len(document) / n) for shift in (-0.5, 0, 0.5))
+        found = ([match.end() for match in border.finditer(document, low, high)] for border in BORDERS)
+        ends = next((ends for ends in found if ends), [at])
+        cuts.append(min(ends, key=lambda end: abs(end - at)))
+    parts = [document[a:b] for a, b in zip(cuts, [*cuts[1:], len(document)], strict=True)]
+    return [part for part in parts if part.strip()]
+
+
 def _spooled(file: IO[str]) -> Iterator[str]:
     file.seek(0)
     return map(json.loads, file)
@@ -121,9 +133,7 @@ def _require_documents(corpus: Corpus, parts: Parts) -> None:
 def _require_windows(part: Part, path: Path, header: TokenHeader, n_ctx: int, corpus: Corpus) -> None:
     where, change = f"The {part} part of corpus {corpus.name!r}", "; lower model.n_ctx, or give more text"
     if (n := header.count) <= n_ctx:
-        raise ValueError(
-            f"{where} is smaller than one window: expected at least {n_ctx + 1} tokens in all, got {n}{change}"
-        )
+        raise ValueError(f"{where} is smaller than one window: expected {n_ctx + 1} tokens or more, got {n}{change}")
     tokens, owners, before = np.memmap(path, dtype=header.dtype, mode="r"), set[int](), 0
     for start in range(0, len(tokens) // n_ctx * n_ctx, CHUNK * n_ctx):
         some = tokens[start : start + CHUNK * n_ctx]

@@ -1,5 +1,4 @@
-"""Token files: flat arrays of little-endian integers, with BOS (beginning of sequence) before each document. Each has a
-JSON header in a file of its own."""
+"""Token files: flat arrays of little-endian integers, with BOS before each document, and a JSON header next to each."""
 
 import hashlib
 import re
@@ -47,8 +46,7 @@ class TokenFile:
 
 
 def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
-    """Write the documents as tokens to ``path``, each after a BOS, and return the header, which holds
-    ``tokenizer_hash`` and is written last. Documents are streamed, so memory does not grow with the corpus."""
+    """Write the documents as tokens to ``path``, each after a BOS, and then the header. Documents are streamed."""
     dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
     corpus, written = hashlib.sha256(), hashlib.sha256()
     count = n_documents = text_bytes = 0
@@ -77,8 +75,8 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Open a token file as a memory map. Reads the whole file once, for its hash. Raises FileNotFoundError if the file
-    or its header is missing, and ValueError if they do not match or if there are no tokens."""
+    """Open a token file as a memory map, after a check of its hash. Raises FileNotFoundError if the file or its header
+    is missing, and ValueError if they do not match or if there are no tokens."""
     for needed in (path, header_path(path)):
         if not needed.is_file():
             raise FileNotFoundError(f"{needed}: expected a token file and its header, got no such file; {MAKE_AGAIN}")
@@ -89,7 +87,6 @@ def read_tokens(path: Path) -> TokenFile:
 
 
 def header_path(path: Path) -> Path:
-    """Return the path of the header that belongs to the token file ``path``."""
     return path.with_suffix(".json")
 
 

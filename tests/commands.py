@@ -1,7 +1,5 @@
 """Run `python -m MODULE` in this process, which has already imported torch."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import runpy

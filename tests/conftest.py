@@ -1,7 +1,5 @@
 """Fixtures for all tests, and the order in which test files run."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -6,8 +6,6 @@ columns of records and tables, plotted data, metrics, verdicts with their reason
 the report. Exit code 1 if there is a difference.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ The residual stream consists of *rooms* of d_vocab coordinates each. Token t is 
 tables can be read off directly.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

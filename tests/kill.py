@@ -7,8 +7,6 @@ stages are deleted, `make repro` starts, and at a random moment, or when dvc.loc
 DVC alone is killed. What docs/recovery.md says must then end in the bytes of the undisturbed graph.
 """
 
-from __future__ import annotations
-
 import argparse
 import filecmp
 import os

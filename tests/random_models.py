@@ -1,7 +1,5 @@
 """Random models in float64, models with hand-made heads at given places, and random tokens for them."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import torch

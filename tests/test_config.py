@@ -1,7 +1,5 @@
 """A configuration that cannot be run is refused before any work, with all problems in one message."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

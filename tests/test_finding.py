@@ -1,7 +1,5 @@
 """The numbers of README's finding are those of the committed report."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 

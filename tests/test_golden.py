@@ -1,7 +1,5 @@
 """The comparison of two trees names what differs, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Each folder imports only from the folders that it is allowed to import from."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

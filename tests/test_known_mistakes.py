@@ -17,8 +17,6 @@ The right value is known, and the mistake gives a value far from it.
 | 9 weights that have since changed     | loss of a model that predicts nothing, in nats           | 3.14  | 3.90    |
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import math

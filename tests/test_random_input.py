@@ -1,7 +1,5 @@
 """Random input to every reader: text, configurations, JSON, weights. Each gives a value or one clear error."""
 
-from __future__ import annotations
-
 import functools
 import json
 import tempfile

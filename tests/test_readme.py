@@ -1,8 +1,6 @@
 """Each command of the README and of docs/ exists: its targets, modules, flags and extras. Each override and each named
 setting composes."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Patterns with one key removed: its attention is either dropped or redistributed over the other keys."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Pairs of tokens that differ by case or a leading space only, windows that contain one of them, and renamed copies."""
 
-from __future__ import annotations
-
 import torch
 
 from pathsum.behavior.fuzzy_sequences import FEWEST, NEAREST, RAREST, Alike, draw_trials, rename

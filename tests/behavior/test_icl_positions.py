@@ -1,7 +1,5 @@
 """The in-context loss drop at the positions of Olsson et al. 2022 (docs/framework.md §6.2)."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The in-context loss drop."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

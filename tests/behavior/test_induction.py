@@ -1,7 +1,5 @@
 """Measures of induction on repeated random tokens."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

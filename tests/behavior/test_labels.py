@@ -1,7 +1,5 @@
 """Labels of heads: heads get the labels of their own behavior and no others."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

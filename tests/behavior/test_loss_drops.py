@@ -1,7 +1,5 @@
 """The loss drop of single windows compares the positions that the loss drop of a mean over windows compares."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Attention by position, independent of the tokens."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

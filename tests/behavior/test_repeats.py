@@ -1,7 +1,5 @@
 """The loss on the second copy of repeated random tokens, compared with a uniform guess."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

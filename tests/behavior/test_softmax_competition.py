@@ -1,8 +1,6 @@
 """Softmax competition: a higher score lowers all other keys alike, so a one-layer head cannot prefer the token after a
 match."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

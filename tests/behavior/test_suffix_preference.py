@@ -1,7 +1,5 @@
 """The attention of the last query, averaged over both orders of a sequence."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

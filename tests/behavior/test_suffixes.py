@@ -1,7 +1,5 @@
 """Generated sequences that contain matches of one, two or three tokens."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

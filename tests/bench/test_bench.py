@@ -1,7 +1,5 @@
 """What is compared trains alike, memory is measured beyond the start, and the page shows what was measured."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Small synthetic corpora, and hand-made models that take the place of trained ones, so that their circuits are
 known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

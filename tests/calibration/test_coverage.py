@@ -1,7 +1,5 @@
 """Coverage counts how often intervals from few windows hold the value on many."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

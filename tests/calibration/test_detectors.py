@@ -1,7 +1,5 @@
 """Each detector finds the structure in models whose circuits are known, and finds nothing in models without it."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from dataclasses import replace

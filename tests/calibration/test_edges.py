@@ -1,7 +1,5 @@
 """The effect of an edge on the loss, in hand-made models where it is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Precision and recall, their intervals, and the corpora that count."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Models that are trained together equal models that are trained alone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Synthetic corpora: their text as tokens, their models, and the losses at the words that a rule determined."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Skip-trigrams: their effect on text, their lift in text, and the cost of skip-trigram bugs."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

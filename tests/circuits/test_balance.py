@@ -1,7 +1,5 @@
 """Shares of a residual stream: orthogonal parts, parts that cancel, and weights by norm scale."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

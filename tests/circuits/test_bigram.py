@@ -1,7 +1,5 @@
 """The direct path, compared with the bigrams of the corpus."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Composition scores between heads, compared with chance."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

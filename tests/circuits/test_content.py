@@ -1,7 +1,5 @@
 """Streams by hops and by offset: an exact regrouping of the path expansion, with values known by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 

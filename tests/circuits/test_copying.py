@@ -1,7 +1,5 @@
 """Copying on text: heads that raise what they attend to, heads that write a constant, and random heads."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn.functional import cross_entropy

@@ -1,7 +1,5 @@
 """Heads that delete what earlier layers wrote."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

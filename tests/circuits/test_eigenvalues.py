@@ -1,7 +1,5 @@
 """Copying and matching by eigenvalues."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Folded weights give the logits of the model with its norms, by torch's LayerNorm and RMSNorm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The score of the pair (current token, previous token) is a part of the head's attention scores."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

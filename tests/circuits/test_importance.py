@@ -1,8 +1,6 @@
 """The loss reduction by a term: known where one term makes the whole prediction, and 0 where a term predicts
 nothing."""
 
-from __future__ import annotations
-
 import math
 
 import torch

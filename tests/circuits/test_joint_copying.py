@@ -1,7 +1,5 @@
 """Heads with similar patterns, judged together."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

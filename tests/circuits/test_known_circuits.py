@@ -12,8 +12,6 @@ attention, 0.057.
 | virtual head        | uniform         | 1       | 0                  | V           | 0                      |
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

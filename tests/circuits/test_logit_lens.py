@@ -1,7 +1,5 @@
 """The logit lens: the loss of the model when the stream is unembedded after a layer."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

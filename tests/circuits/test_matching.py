@@ -1,7 +1,5 @@
 """Matching along a pair of paths: the dense product, AMF's pair, and a circuit that matches along one pair only."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Identity: the sum of all paths is the model, which is computed here by the plain recursion."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

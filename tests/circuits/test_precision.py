@@ -1,7 +1,5 @@
 """Broken weights are refused by name, half precision is computed in float32, and scores do not depend on the scale."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

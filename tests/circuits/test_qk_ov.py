@@ -1,7 +1,5 @@
 """Circuits over tokens, without the directions that a softmax ignores."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """A head's scores are a sum over pairs of paths. The model is computed here by the plain recursion."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

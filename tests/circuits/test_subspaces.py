@@ -1,7 +1,5 @@
 """Subspaces that heads write to and read from."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Token clusters that a head copies, and the singular directions that it reads and writes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Value-weighted attention: the share of each key in what a head moves."""
 
-from __future__ import annotations
-
 import torch
 
 from pathsum.circuits.value_weighted import value_weighted

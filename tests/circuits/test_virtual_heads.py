@@ -1,7 +1,5 @@
 """Virtual heads: the pattern of two heads in succession, and the loss of the model without them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn.functional import cross_entropy

@@ -1,8 +1,6 @@
 """Claims are reproduced where the papers' statements hold, not reproduced where they do not, and not testable without
 models."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from typing import Any

@@ -1,8 +1,6 @@
 """Claims are judged as they were frozen, or every later change is listed. Tuning seeds and verdict seeds are
 disjoint."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of ``pathsum.core.axes`` has the axis names of all shape annotations, and no others."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Memory that a computation frees is kept for the next one."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """The store: names depend on what determines a result, and only what is whole is used."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

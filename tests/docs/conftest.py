@@ -1,7 +1,5 @@
 """The graph of tests/pipelines, in which the commands of the documents run."""
 
-from __future__ import annotations
-
 from tests.pipelines.conftest import graph, workspace
 
 __all__ = ["graph", "workspace"]

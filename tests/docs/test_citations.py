@@ -1,7 +1,5 @@
 """Each cited section of the documents exists, and each link between documents has a target."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -5,8 +5,6 @@ A page runs from top to bottom, on tiny models with the names that the page uses
 checked in tests/test_readme.py.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

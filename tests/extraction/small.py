@@ -1,7 +1,5 @@
 """A small trained model with its extracted records and the data that it is evaluated on."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from pathlib import Path

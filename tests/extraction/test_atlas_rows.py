@@ -1,7 +1,5 @@
 """The tables of skip-trigrams and of their bugs, for models of any depth."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Labels of heads and the logit lens, for random models."""
 
-from __future__ import annotations
-
 import pytest
 
 from pathsum.behavior import induction, positional

@@ -1,7 +1,5 @@
 """The tables of interventions are complete for every depth, and each effect is the difference that its name states."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

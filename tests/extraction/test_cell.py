@@ -1,7 +1,5 @@
 """The records of a trained model agree with its weights."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Tables by content for every depth, norm and position scheme; the matching pair of paths; the balance of the
 stream."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

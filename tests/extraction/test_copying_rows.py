@@ -1,7 +1,5 @@
 """The rows on copying: a copying head passes, and heads that write a constant or attend to nothing of use do not."""
 
-from __future__ import annotations
-
 import torch
 
 from pathsum.core.weights import Head, Weights

@@ -1,7 +1,5 @@
 """The K-edges of the induction circuit, compared with as many edges outside it, on weights whose circuit is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The patterns of every checkpoint, and tables of the weights by token."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training curves of single windows average to those of the log, and have change-points only where something forms."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

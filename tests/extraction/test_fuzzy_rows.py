@@ -1,7 +1,5 @@
 """Heads that match exactly and heads that match alike tokens are distinguished."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Joint ablation, sufficiency and frozen scales on weights whose circuit is known."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Joint ablation in chunks, by several rotations, as a paired share of the loss drop beyond the bigram model's."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

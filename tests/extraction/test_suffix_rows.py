@@ -1,7 +1,5 @@
 """Heads that match one token and heads that match two tokens are distinguished by behavior and by intervention."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """The tables of single heads' weights, for models of any depth."""
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -1,7 +1,5 @@
 """Random weights with TransformerLens's names, and tokens for them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

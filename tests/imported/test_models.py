@@ -1,7 +1,5 @@
 """Weights that TransformerLens wrote give its logits. Its forward pass is written out here independently."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

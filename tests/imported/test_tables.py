@@ -1,7 +1,5 @@
 """The records of an imported model: the paths of its tokens, positions and biases add up to the model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Text and words of other tokenizers, with id 0 for BOS (beginning of sequence)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 With frozen patterns, every intervention is a difference of paths.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

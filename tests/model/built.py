@@ -1,7 +1,5 @@
 """Transformers with every norm and position scheme, and tokens for them."""
 
-from __future__ import annotations
-
 import torch
 
 from pathsum.config import ModelConfig

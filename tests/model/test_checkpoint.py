@@ -1,7 +1,5 @@
 """Equal weights give equal checkpoint bytes, and files of other origin are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The loss and its gradient in one pass equal those of cross-entropy."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

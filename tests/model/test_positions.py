@@ -1,7 +1,5 @@
 """A new position scheme needs a class and its name. Unsupported combinations are refused by name."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

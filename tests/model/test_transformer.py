@@ -1,7 +1,5 @@
 """The transformer of docs/framework.md §1.2. Sizes are distinct primes where they can be; identities are in float64."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

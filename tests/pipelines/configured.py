@@ -1,7 +1,5 @@
 """A copy of conf/ that tests can change, and the result of the check stage on it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One graph on the smoke profile, made once for every file that reads it, and a copy for each file to change."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

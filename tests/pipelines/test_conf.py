@@ -1,8 +1,6 @@
 """conf/ → params.yaml → models: every profile and corpus composes, and stale or wrong configurations are refused by
 name."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import re

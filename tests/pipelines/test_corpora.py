@@ -1,7 +1,5 @@
 """`make corpora`: the corpora that it uses, the rows that it writes, and one run on a tiny text."""
 
-from __future__ import annotations
-
 import csv
 import random
 import sys

@@ -1,7 +1,5 @@
 """`make extract`: from files of another library to a folder of tables. Every mistake is reported in one message."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

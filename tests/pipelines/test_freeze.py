@@ -1,7 +1,5 @@
 """`python -m pipelines.freeze`, and the stages that compare configuration and claims with the frozen file."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from pathlib import Path

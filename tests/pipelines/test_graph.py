@@ -1,7 +1,5 @@
 """The whole graph on the smoke profile: it runs, and then reruns exactly what has changed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Files that are written by hand: read as they are, and every mistake in them is named."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import re

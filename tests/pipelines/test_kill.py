@@ -1,7 +1,5 @@
 """Two kills of `make kill`: of the process group, and of DVC alone while dvc.lock is written."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

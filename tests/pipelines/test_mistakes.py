@@ -1,7 +1,5 @@
 """A mistake on the command line of a stage, or in a file that it reads, ends in one sentence and not in a traceback."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

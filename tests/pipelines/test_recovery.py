@@ -3,8 +3,6 @@
 Each test continues where the previous one ended.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`make repro` and the pool of its models: order, threads, and messages about mistakes, without DVC."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

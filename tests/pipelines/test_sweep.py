@@ -3,8 +3,6 @@
 Each test continues where the previous one ended.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shlex

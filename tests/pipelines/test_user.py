@@ -1,7 +1,5 @@
 """A user without a name or a home folder, as in a container, gets both."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Run commands in a scratch copy of the project, and read what they print."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Equal records give equal bytes on disk, and files that are not records are refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

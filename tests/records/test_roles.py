@@ -1,7 +1,5 @@
 """Roles of heads are chosen at the last evaluation of training, independently of the windows that judge."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pathsum.records.evaluation import Evaluation

@@ -1,7 +1,5 @@
 """A whole report, written once for all files that read one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

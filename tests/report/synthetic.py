@@ -1,8 +1,6 @@
 """Made-up results: a grid in which the paper's claims hold, one in which they do not, and tokens that try to break the
 page."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """Made-up records of passages, patterns and circuits by token, with tokens that try to break the page."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Sequence

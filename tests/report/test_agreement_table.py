@@ -1,7 +1,5 @@
 """Three kinds of evidence are compared as they are in the records, each with its own threshold."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

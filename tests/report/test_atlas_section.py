@@ -1,7 +1,5 @@
 """The section on skip-trigrams reports what the records contain."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

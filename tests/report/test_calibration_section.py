@@ -1,7 +1,5 @@
 """The table of detectors warns where precision, recall or their lower bounds are too low."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

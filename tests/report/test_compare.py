@@ -1,8 +1,6 @@
 """Differences between two metrics.json are reported in units of the spread over seeds. Equal files give no
 differences."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """Both forms of the report state what was tuned, on what, when the claims were frozen, and what has changed since."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import replace
 from html import unescape

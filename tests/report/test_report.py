@@ -1,7 +1,5 @@
 """The report can be written for any results, has the same content in both forms, and shows corpus text as text."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The sections on heads, on edges between heads and on the sweep show what the records contain."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 """The sections on interventions, on sufficiency and on copying, and the claims that they show: what must remain, and
 what controls must not reach."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sections on what scores match: by content, by one token or two, and by tokens that are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

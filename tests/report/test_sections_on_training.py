@@ -1,7 +1,5 @@
 """The sections on what forms when, on weighted repeats and on the loss by position."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

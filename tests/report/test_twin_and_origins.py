@@ -1,8 +1,6 @@
 """The page and the Markdown report have the same content. Every number links to its record, and every record to its
 code."""
 
-from __future__ import annotations
-
 import html
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The bootstrap interval of a mean contains the mean, narrows with the sample size, and has its nominal coverage."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

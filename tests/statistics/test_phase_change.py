@@ -1,7 +1,5 @@
 """The onset of prefix matching, and the bend of the loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Random rotations are Haar-distributed."""
 
-from __future__ import annotations
-
 import torch
 
 from pathsum.statistics.rotation import random_rotation

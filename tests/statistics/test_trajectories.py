@@ -1,7 +1,5 @@
 """Trajectories of the losses on single tokens."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

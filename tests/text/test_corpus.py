@@ -1,7 +1,5 @@
 """Corpora give the same documents on every machine, and name what cannot be used."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Targets that complete a pair seen before in their window have the weight, and the mean weight is 1."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

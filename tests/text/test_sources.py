@@ -1,7 +1,5 @@
 """A source of text is one file in ``corpora/``, which nothing else names."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Corpus statistics: counts and losses equal those computed by hand, with dense and with sparse tables."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rules of a synthetic corpus can be measured in its text, and not in shuffled text."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

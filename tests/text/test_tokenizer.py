@@ -1,7 +1,5 @@
 """The tokenizer has exactly the configured vocabulary, encodes no text as BOS, and prints all tokens visibly."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Token files hold BOS before each document and exactly its tokens. Incomplete or changed files are refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

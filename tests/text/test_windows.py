@@ -1,7 +1,5 @@
 """Every token is predicted once, and a resumed run sees the windows that an uninterrupted run would have seen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A model that trains in a second, on text with a structure to learn."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import shutil

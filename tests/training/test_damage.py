@@ -1,7 +1,5 @@
 """Damaged files of a stored run are found and made again: training ends with the bytes of an undisturbed run."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

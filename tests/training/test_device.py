@@ -1,7 +1,5 @@
 """A model is trained on a GPU if there is one, and its record names the device."""
 
-from __future__ import annotations
-
 import platform
 
 import pytest

@@ -1,7 +1,5 @@
 """Training ends with the same bytes however often it is killed, and states clearly why it stops."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Muon's update, the parameter groups, and the schedule."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

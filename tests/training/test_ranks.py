@@ -1,7 +1,5 @@
 """One model trained by two processes with torchrun equals the run of one process up to rounding, also after a kill."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

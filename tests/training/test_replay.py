@@ -1,7 +1,5 @@
 """On a GPU, a recorded step does what the step itself does, and a stopped run ends as an unbroken one."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A step on the parts of a batch equals the step on the whole batch."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

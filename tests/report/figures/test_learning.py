@@ -1,7 +1,5 @@
 """The first figure and the curves over training draw what the summaries and the logs contain."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

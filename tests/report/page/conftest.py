@@ -1,7 +1,5 @@
 """The report of tests/report in a browser, for tests of its page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small random models and a small tokenizer, exported as the lab's are."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

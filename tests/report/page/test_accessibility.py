@@ -1,7 +1,5 @@
 """The page passes an accessibility checker, and can be used with the keyboard alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The circuit explorer, “Heads and what they read” and the tables in a browser."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The lab as a reader has it: text, interventions and choices change what is shown, and the address holds them."""
 
-from __future__ import annotations
-
 import json
 import re
 

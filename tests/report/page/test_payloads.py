@@ -1,7 +1,5 @@
 """The data of the live parts of the page are those of the records. Tokens that look like markup are shown as text."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

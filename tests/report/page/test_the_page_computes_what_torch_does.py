@@ -1,7 +1,5 @@
 """The lab's JavaScript against this project's Python: tokens, logits, interventions and path expansions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """“Watch it learn” as a reader has it: slider, keys and pointer show the patterns that torch computes."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """A model to watch: its patterns are those of small random models, one for each checkpoint."""
 
-from __future__ import annotations
-
 import functools
 
 import torch

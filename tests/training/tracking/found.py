@@ -1,7 +1,5 @@
 """An evaluation that the tests of the mirror send to Weights & Biases, and a run that keeps what it gets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pathsum.records.evaluation import Evaluation

@@ -1,7 +1,5 @@
 """The dashboard shows only keys that are logged. Without an account it says so in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`make leet` shows the offline runs of a folder in a terminal."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

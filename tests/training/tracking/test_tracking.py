@@ -1,7 +1,5 @@
 """Weights & Biases mirrors what is on disk: an offline run is written and read back."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

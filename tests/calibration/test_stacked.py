@@ -73,7 +73,5 @@ def test_they_have_their_weights_of_then_at_each_evaluation() -> None:
 
 
 def test_a_norm_that_is_not_written_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"expected model.norm=rms and model.positions=relative, got none and relative"
-    ):
+    with pytest.raises(ValueError, match=r"expected norm=rms and positions=relative, got none and relative"):
         stack(models(norm="none"))

@@ -99,7 +99,7 @@ def test_where_scores_do_not_split_the_logits_still_do(changes: dict[str, object
     trained = shown(model)
     assert scores_of(trained) == matching_of(trained) == paths_of(trained) == []
     assert max(row.exactness for row in content_of(trained, "hops")) < 1e-10
-    with pytest.raises(ValueError, match="expected positions that add to what heads read or to scores, got rotary"):
+    with pytest.raises(ValueError, match="expected scores that are bilinear"):
         score_paths.sides(model.layers[1], 0, model.weights().layers[1][0], torch.zeros(1, 1, 3, 13))
 
 

@@ -91,7 +91,7 @@ def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph:
     found = read_results(tmp_path)
     assert found.missing == ("L2H2S0",)
     (tmp_path / "circuits" / "L1H2S0" / "heads.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"missing heads\.parquet"):
+    with pytest.raises(FileNotFoundError, match=r"got no heads\.parquet"):
         read_results(tmp_path)
 
 

@@ -25,24 +25,33 @@ def test_a_small_model_of_two_layers_and_of_one_come_first_and_then_the_longest(
 
 
 @pytest.mark.parametrize(
-    ("cores", "gib", "limit", "gpu", "jobs"),
+    ("cores", "gib", "limit", "gpu", "width", "jobs"),
     [
-        (2, 24, None, False, 2),
-        (16, 15, None, False, 6),
-        (1, 2, None, False, 1),
-        (16, 128, None, True, 1),
-        (16, 128, "max", False, 16),
-        (16, 128, "8589934592", False, 3),
+        (2, 24, None, False, 128, 2),
+        (16, 15, None, False, 128, 6),
+        (16, 24, None, False, 1024, 2),
+        (1, 2, None, False, 128, 1),
+        (16, 128, None, True, 128, 1),
+        (16, 128, "max", False, 128, 16),
+        (16, 128, "8589934592", False, 128, 3),
     ],
 )
 def test_without_jobs_one_model_per_core_where_memory_allows(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cores: int, gib: int, limit: str | None, gpu: bool, jobs: int
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    cores: int,
+    gib: int,
+    limit: str | None,
+    gpu: bool,
+    width: int,
+    jobs: int,
 ) -> None:
     monkeypatch.delenv(pool.JOBS, raising=False)
     if limit:
         (tmp_path / "memory.max").write_text(limit + "\n")
     monkeypatch.setattr(pool, "CONTAINER", tmp_path / "memory.max")
     monkeypatch.setattr(pool, "cores", lambda: cores)
+    monkeypatch.setattr(pool, "params", lambda: {"model": {"n_ctx": 256, "d_model": width}})
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gib * 2**18}.get)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     assert pool.at_a_time() == jobs

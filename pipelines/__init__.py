@@ -34,19 +34,32 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 gc.set_threshold(10_000)  # imports make many objects and hardly any garbage; by default they take 4 to 10 % longer
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
+FOLDERS = {"XDG_CACHE_HOME": ".cache", "XDG_DATA_HOME": ".local/share", "WANDB_CONFIG_DIR": ".config/wandb"}
 SHELLS = {"sh", "dash", "bash", "zsh", "ksh"}
 
 
 def provide_user() -> None:
-    """Set USER and HOME where the system has no name or no writable home, as in a container with `--user`."""
+    """Set USER if the system knows no name, HOME if there is none, and FOLDERS if it cannot be written, as in a
+    container with `--user`."""
     try:
         getpass.getuser()
     except (KeyError, OSError):  # OSError from Python 3.13 on
         os.environ["USER"] = f"uid{os.getuid()}"
     if not os.environ.get("HOME"):
         os.environ.pop("HOME", None)  # an empty one would be the root folder
-    if not os.access(os.path.expanduser("~"), os.W_OK | os.X_OK):
-        os.environ["HOME"] = tempfile.mkdtemp(prefix="pathsum-home-")
+    home = os.path.expanduser("~")
+    if os.access(home, os.W_OK | os.X_OK):
+        return
+    folder = os.path.join(tempfile.gettempdir(), f"pathsum-home-{os.getuid()}")
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    if os.path.islink(folder) or os.stat(folder).st_uid != os.getuid():  # somebody else's
+        folder = tempfile.mkdtemp(prefix="pathsum-home-")
+    if os.access(home, os.R_OK | os.X_OK):  # ~ stays what it is
+        for name, path in FOLDERS.items():
+            os.environ.setdefault(name, os.path.join(folder, path))
+    else:
+        os.environ["HOME"] = folder
 
 
 def _interrupted(*_: object) -> None:

@@ -72,6 +72,8 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     if absent := [name for name in named if not isinstance(values.get(name), dict)]:
         raise ConfigError(f"{name}: expected settings by name, got {values.get(name)!r}" for name in absent)
     complaints = unknown_sections(values)
+    if registered.frozen and not (registered.protocol.tuning_seeds and registered.protocol.statements):
+        complaints.append(f"{PREREGISTERED}: expected protocol.tuning_seeds and protocol.statements, got none")
     for name, kind in KINDS.items():
         complaints += _complaints(kind, values[name], name)
     base = {key: values.get(key) for key in ("seed", "model", "train")}  # each model differs from it in some settings

@@ -26,7 +26,7 @@ def read_settings(path: Path) -> Any:
 
 def read_preregistration(path: Path) -> Preregistration:
     """Read the frozen claims from ``path``."""
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return Preregistration()
     if not (values := read_settings(path)):
         raise ValueError(

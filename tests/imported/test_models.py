@@ -230,8 +230,18 @@ def test_what_the_weights_do_not_say_must_be_said() -> None:
         ("embed.W_E", None, "embed.W_E: expected in the weights, found nothing"),
         ("blocks.0.attn.W_Q", lambda t: t.mT, "blocks.0.attn.W_Q: expected shape (any, 13, any), got (3, 6, 13)"),
         ("unembed.b_U", lambda t: t[1:], "unembed.b_U: expected shape (23), got (22,)"),
-        ("embed.W_E", lambda t: t.to(torch.float8_e4m3fn), "expected finite floating-point numbers, got torch.float8"),
-        ("pos_embed.W_pos", lambda t: t / 0, "expected finite floating-point numbers, got NaN or infinity"),
+        (
+            "embed.W_E",
+            lambda t: t.to(torch.float8_e4m3fn),
+            "expected floating-point numbers within ±10000, got torch.float8",
+        ),
+        (
+            "pos_embed.W_pos",
+            lambda t: t / 0,
+            "pos_embed.W_pos: expected floating-point numbers within ±10000, got up to inf",
+        ),
+        ("pos_embed.W_pos", lambda t: t * float("nan"), "within ±10000, got up to nan"),
+        ("unembed.b_U", lambda t: 0 * t - 1.1e4, "within ±10000, got up to 11000"),
     ],
 )
 def test_a_tensor_that_is_missing_or_does_not_fit_is_named(name: str, change: Any, said: str) -> None:
@@ -327,3 +337,19 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text(content)
         with pytest.raises(ValueError, match=said):
             open_weights(tmp_path / "bare.safetensors", "any")
+
+
+def test_a_layer_number_beyond_the_tensors_is_refused() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    said = refused(state | {"blocks.99999999999.attn.W_Q": torch.ones(1)}, config)
+    assert "expected layers that are numbered from 0, got a layer 99999999999" in said
+
+
+def test_keys_that_are_not_read_are_named(tmp_path: Path) -> None:
+    state, config = written(13, normalization_type="LN", **POSITIONS[0])
+    known = {"model_name": "mine", "seed": 3, "d_mlp": None, "NTK_by_parts_factor": 8.0, "tokenizer_name": "words"}
+    for further, names in ((known, None), (known | {"embed_noise": 1, "rotary_bse": 2}, "embed_noise, rotary_bse")):
+        save_file(state, tmp_path / "mine.safetensors", metadata={"config": json.dumps(config | further)})
+        with warnings.catch_warnings(record=True, action="always") as warned:
+            open_weights(tmp_path / "mine.safetensors", "any")
+        assert [str(w.message).rpartition(", got ")[2] for w in warned] == ([names] if names else [])

@@ -330,3 +330,8 @@ def test_a_mistake_in_an_override_of_training_is_a_sentence(tmp_path: Path, argu
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_frozen_claims_have_a_protocol(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected protocol.tuning_seeds and protocol.statements, got none"):
+        check_valid(composed(tmp_path), Preregistration(frozen=datetime.date(2025, 3, 7)))

@@ -17,6 +17,12 @@ def test_an_orthogonalised_update_moves_every_direction_about_equally() -> None:
     assert after.max() < 1.3
 
 
+def test_orthogonalising_keeps_the_singular_vectors() -> None:
+    U, S, Vh = torch.linalg.svd(torch.randn(7, 7, generator=torch.Generator().manual_seed(1)))
+    core = U.mT @ orthogonalize(U @ torch.diag(S + 1) @ Vh) @ Vh.mT
+    assert (core - torch.diag(core.diagonal())).abs().max() < 0.05
+
+
 def test_muon_treats_the_heads_of_a_matrix_together_and_W_O_as_its_transpose() -> None:
     """Heads of W_V (d_head × d_model) and of W_O (d_model × d_head) with transposed gradients get the same update."""
     g = torch.Generator().manual_seed(2)

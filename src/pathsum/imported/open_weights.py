@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from pathsum.core.manifest import MANIFEST, read_manifest, sha256
 from pathsum.core.storage import parse_json
 from pathsum.imported.model import CheckpointModel, Imported
+from pathsum.imported.refusals import unread
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
 
@@ -19,7 +20,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
     The latter take their configuration from the entry ``config`` (JSON) of the file's metadata, or from ``<name>.json``
     or ``config.json`` in its folder. A model from a checkpoint is in float32, another in float64. Ids are those of the
-    file (see ``bos_first``). Warns about a checkpoint that no manifest lists. FileNotFoundError if a file is missing;
+    file (see ``bos_first``). Warns about unknown keys of the configuration, and about a
+    checkpoint that no manifest lists. FileNotFoundError if a file is missing;
     ValueError if weights cannot be read or represented, if a checkpoint differs from its manifest, or if it was trained
     with a tokenizer of another hash.
     """
@@ -38,9 +40,12 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
         return CheckpointModel(load_checkpoint(path, tokenizer_hash))
     config, where = _config(path, metadata)
     try:
-        return from_transformer_lens(state, config)
+        model = from_transformer_lens(state, config)
     except ValueError as error:
         raise ValueError(f"{path}, with the configuration in {where}: {error}") from error
+    if ignored := unread(config):
+        warnings.warn(f"{where}: expected keys without effect on the model, got {', '.join(ignored)}", stacklevel=2)
+    return model
 
 
 def _require_listed(path: Path) -> None:

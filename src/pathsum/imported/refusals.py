@@ -57,6 +57,15 @@ RULES = {  # by setting; only causal attention-only models are sums of paths
     "rotary_dim": Rule((None, -1), numbers=(2, 65_536)),
     "rope_theta": Rule((None,), why="; give it as rotary_base"),
 }
+READ = {*RULES, "n_heads", "d_head", "d_model", "d_vocab", "n_layers", "n_key_value_heads", "d_vocab_out"}
+WITHOUT_EFFECT = re.compile(  # settings of TransformerLens that change nothing here
+    "model_name|original_architecture|from_checkpoint|checkpoint_.*|tokenizer_.*|default_prepend_bos|init.*|seed|dtype"
+    "|device|n_devices|act_fn|d_mlp|gated_mlp|window_size|attn_types|n_params|use_attn_result|use_attn_in|use_hook_.*"
+    "|use_split_qkv_input|ungroup_grouped_query_attention|num_experts|experts_per_token|relative_attention_.*"
+    "|decoder_start_token_id|tie_word_embeddings|load_in_4bit|trust_remote_code|NTK_.*|yarn_.*|normalization"
+    "|shortformer_pos"
+)
+LARGEST = 1e4  # of a weight; those of trained models are far below, and float32 rounds larger logits to 1e-3 and more
 REASONS = {  # why a parameter has no place, by the first pattern in its name
     r"\b(tok_embed\.weight|attn\.[qkvo]\.(weight|bias))$": "a name of TransformerLens 4; save with transformer_lens<4",
     r"\.(mlp|ln2)\.": "an MLP is not linear in its input; expected an attention-only model",
@@ -74,18 +83,26 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
         raise ValueError("\n  - ".join(["These weights cannot be represented:", *found]))
 
 
+def unread(config: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a configuration that nothing here reads and that may change what the model computes."""
+    return [name for name in config if name not in READ and not WITHOUT_EFFECT.fullmatch(name)]
+
+
 def n_layers_of(state: Collection[str]) -> int:
     """Return the number of layers in a state dict: the largest layer number plus 1, or 0 if there are no layers."""
     return 1 + max((int(name.split(".")[1]) for name in state if re.match(r"blocks\.\d+\.", name)), default=-1)
 
 
 def _tensors(state: Mapping[str, Tensor]) -> list[str]:
+    if (n_layers := n_layers_of(state)) > len(state):
+        return [f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}"]
     numbers = {name: tensor for name, tensor in state.items() if not name.endswith(BUFFERS)}
     usual = {n: t.numel() and t.is_floating_point() and t.element_size() > 1 for n, t in numbers.items()}  # or 8 bits
     return [
-        f"{name}: expected finite floating-point numbers, got {'NaN or infinity' if usual[name] else tensor.dtype}"
+        f"{name}: expected floating-point numbers within ±{LARGEST:g}, "
+        f"got {f'up to {tensor.abs().max():g}' if usual[name] else tensor.dtype}"
         for name, tensor in numbers.items()
-        if not (usual[name] and tensor.isfinite().all())
+        if not (usual[name] and tensor.abs().max() <= LARGEST)
     ]
 
 

@@ -93,7 +93,10 @@ def one_chapter(results: Results, figures: Figures) -> Section:
         }
         for r in confirmed(cell)[:LISTED]
     ]
-    caption = f"Skip-trigrams of {cell.name} that both halves of the documents confirm, with the largest total effects."
+    caption = (
+        f"Skip-trigrams of {cell.name} that both halves of the documents confirm, with the largest total effects "
+        "(mean × places)."
+    )
     kinds: dict[str, Kind] = {"source …": "token", "destination": "token", "→ output": "token"}
     digits = {"more often than by chance (×)": 1}
     strongest = told.table(pd.DataFrame(rows), caption, digits, kinds, source="skip_trigrams", fold=False)

@@ -41,7 +41,11 @@ def check(found: Any, where: str) -> Metrics:
 def compare(base: Metrics, now: Metrics, name: str) -> str:
     """Return the changes from ``base`` to ``now`` as Markdown. ``name`` is printed as the name of the base."""
     missing = now.get("missing_cells") or []
-    new = missing != base.get("missing_cells") and [f"- models without records now: {', '.join(map(_named, missing))}"]
+    new = (
+        missing
+        and missing != base.get("missing_cells")
+        and [f"- models without records now: {', '.join(map(_named, missing))}"]
+    )
     sections = {
         "Models": [*_lines("models", _models(base), _models(now), CELL_METRICS), *(new or [])],
         "Corpus": _lines("corpora", {"corpus": base["corpus"]}, {"corpus": now["corpus"]}, CORPUS_METRICS),

@@ -127,7 +127,10 @@ def _require_documents(corpus: Corpus, parts: Parts) -> None:
     for part in parts.lacking()[:1]:
         got = ", ".join(f"{parts.counts[p]} for {p}" for p in PARTS)
         where = f"The {part} part of corpus {corpus.name!r} has too few documents"
-        raise ValueError(f"{where}: expected at least {LEAST[part]} that differ, got {got}; give more text")
+        raise ValueError(
+            f"{where}: expected at least {LEAST[part]} that differ, got {got}; give more text, or change "
+            "corpus.validation_share"
+        )
 
 
 def _require_windows(part: Part, path: Path, header: TokenHeader, n_ctx: int, corpus: Corpus) -> None:

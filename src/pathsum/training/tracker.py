@@ -78,11 +78,16 @@ def result(log: Sequence[Evaluation]) -> dict[str, float | int | None]:
 @contextmanager
 def mirror(config: TrackingConfig, about: Run, folder: Path) -> Iterator[Mirror]:
     """Open the W&B run ``about`` during the block, and yield the ``Mirror`` that logs to it."""
-    if config.mode == "off":
+    if config.mode == "off" or os.environ.get("WANDB_MODE") == "off":
         yield Mirror(None)
         return
-    with _opened(config, about, folder) as run:  # which an error marks as failed
+    run = _opened(config, about, folder)
+    try:  # W&B's own context would print a traceback
         yield Mirror(run)
+    except BaseException:
+        run.finish(exit_code=1)
+        raise
+    run.finish()
     for earlier in Path(folder, "wandb").glob(f"offline-run-????????_??????-{about.id}"):
         if run.offline and earlier.name != Path(run.settings.sync_dir).name:
             shutil.rmtree(earlier, ignore_errors=True)
@@ -120,7 +125,7 @@ def _opened(config: TrackingConfig, about: Run, folder: Path) -> Any:
     import wandb
 
     mode = load(
-        TrackingConfig, {**config.model_dump(), "mode": os.environ.get("WANDB_MODE", config.mode)}, "WANDB"
+        TrackingConfig, {**config.model_dump(), "mode": os.environ.get("WANDB_MODE", config.mode)}, "WANDB_MODE"
     ).mode
     folder.mkdir(parents=True, exist_ok=True)
     origin = {key: value for key in ("corpus", "profile") if (value := getattr(config, key))}

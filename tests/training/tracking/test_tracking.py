@@ -111,7 +111,7 @@ def test_an_offline_run_replaces_only_the_earlier_ones_with_its_id(
 
 def test_a_run_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "onlin")
-    with pytest.raises(ValueError, match="WANDB.mode: expected 'offline', 'online', .*, got 'onlin'"):
+    with pytest.raises(ValueError, match="WANDB_MODE.mode: expected 'offline', 'online', .*, got 'onlin'"):
         mirror(CONFIG, RUN, tmp_path).__enter__()
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "too-short")

@@ -129,11 +129,12 @@ def final_drops(ax: Axes, results: Results) -> None:
 
 
 def _means(ax: Axes, data: pd.DataFrame, results: Results) -> None:
-    """Draw the mean prefix matching of the models of each number of layers."""
+    """Draw the mean prefix matching of the models of each number of layers, if evaluated at the same tokens seen."""
     known = data.dropna(subset="prefix_matching")
-    palette = layer_palette(results)
+    grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
+    shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
     style = {"hue": "layers", "palette": palette, "hue_order": list(palette), "errorbar": None, "legend": False}
-    sns.lineplot(known, x="tokens_millions", y="prefix_matching", lw=2.6, ax=ax, **style)
+    sns.lineplot(shared, x="tokens_millions", y="prefix_matching", lw=2.6, ax=ax, **style)
     legend_of_depths(ax, [n for n in results.layer_counts() if layers_label(n) in set(known["layers"])], lw=2.6)
 
 

@@ -96,7 +96,7 @@ def _coverage(found: dict[str, Any]) -> Table:
     }
     caption = (
         "How often 95 % intervals from some windows hold the change of the loss under resample ablation on "
-        f"{rows['many'].max()}, in models of synthetic corpora."
+        f"{rows['many'].max()} windows, in models of synthetic corpora."
     )
     return told.table(pd.DataFrame(shown), caption, texts=("loss", "quantity"), csv="coverage.csv")
 

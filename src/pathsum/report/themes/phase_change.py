@@ -108,8 +108,8 @@ def trajectories(results: Results) -> Figure | None:
     shares = " and ".join(f"{100 * share:.0f} %" for share in found.explained.tolist())
     caption = (
         f"Losses on the same held-out tokens, by their first two principal components ({shares} of the variance). "
-        "Circle: first checkpoint; black dot: first after the onset. A bend alone is no evidence of a transition: "
-        "those of smooth curves bend too."
+        "Circle: first checkpoint from 5 % of training on; black dot: first after the onset. A bend alone is no "
+        "evidence of a transition: those of smooth curves bend too."
     )
     return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 

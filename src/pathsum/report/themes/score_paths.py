@@ -81,8 +81,8 @@ def score_paths(results: Results) -> Figure | None:
         return None
     drawn = found["drawn"]
     caption = (
-        "Parts of the best induction head's preference (nats; chance is 0). Top row: K-composition. Box: keys through "
-        f"the previous-token head, {span(listed(found['through']))} nats of "
+        "Parts of the best induction head's preference (nats; chance is 0). Top row but its first square: "
+        f"K-composition. Box: keys through the previous-token head, {span(listed(found['through']))} nats of "
         f"{span(listed(drawn.groupby('cell')['preference_nats'].sum()))} nats in all squares (ranges over models)."
     )
     title, shown = "Scores of induction heads by pairs of paths", t.cells.loc[found["through"].index[:MOST_CELLS]]

@@ -84,8 +84,9 @@ def table(found: dict[str, Any]) -> Table:
     }
     caption = (
         "Attention of the best induction head to the follower of each match (0 to 1), with 95 % bootstrap intervals "
-        f"over {span(listed(uncut['sequences']), 0)} sequences. Without, alone: resample ablation. Score: share of the "
-        "head's preference (at the query × at the key)."
+        f"over {span(listed(uncut['sequences']), 0)} sequences "
+        f"(second copy: {span(listed(found['resampled']['windows']), 0)} windows). Without, alone: resample ablation. "
+        "Score: share of the head's preference (at the query × at the key)."
     )
     return told.table(pd.DataFrame(shown), caption, csv="suffix_cuts.csv")
 

@@ -1,6 +1,6 @@
 "use strict";
 // Small pieces of the page, for all widgets. Tokens come from a corpus: they reach the page as text alone.
-const MODERN = "Float16Array" in window && "fromBase64" in Uint8Array;
+const MODERN = "Float16Array" in window;
 for (const widget of document.querySelectorAll(".widget")) {
   widget.hidden = false;
   if (!MODERN) widget.textContent = "This part needs a browser of 2025 or later.";
@@ -52,7 +52,7 @@ function modelsOf(widget, prepare = (model) => model) {
 
 // The numbers that Python has packed: all first bytes, all second bytes, …, deflated, in base64.
 async function unpack(text, Numbers) {
-  const plain = new Blob([Uint8Array.fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const plain = new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(plain).arrayBuffer());
   const bytes = new Uint8Array(planes.length);
   const [size, n] = [Numbers.BYTES_PER_ELEMENT, planes.length / Numbers.BYTES_PER_ELEMENT];

@@ -78,7 +78,7 @@ def result(log: Sequence[Evaluation]) -> dict[str, float | int | None]:
 @contextmanager
 def mirror(config: TrackingConfig, about: Run, folder: Path) -> Iterator[Mirror]:
     """Open the W&B run ``about`` during the block, and yield the ``Mirror`` that logs to it."""
-    if config.mode == "off" or os.environ.get("WANDB_MODE") == "off":
+    if _mode(config) == "off":
         yield Mirror(None)
         return
     run = _opened(config, about, folder)
@@ -103,7 +103,7 @@ def mirror_tables(
 ) -> None:
     """Log the pandas tables that ``tables`` returns by name, and ``summary``, to a W&B run, unless it has logged the
     same ``files`` before."""
-    if config.mode == "off":
+    if _mode(config) == "off":
         return
     digest = hashlib.sha256(repr((config, [os.environ.get(f"WANDB_{name}") for name in SETTINGS], summary)).encode())
     for path in sorted(files):
@@ -119,14 +119,18 @@ def mirror_tables(
     logged.write_bytes(content)
 
 
+def _mode(config: TrackingConfig) -> str:
+    """Return the mode of W&B: WANDB_MODE, unless it is unset or the configured one is off."""
+    chosen = config.mode if config.mode == "off" else os.environ.get("WANDB_MODE", config.mode)
+    return load(TrackingConfig, {**config.model_dump(), "mode": chosen}, "WANDB_MODE").mode
+
+
 def _opened(config: TrackingConfig, about: Run, folder: Path) -> Any:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
     import wandb
 
-    mode = load(
-        TrackingConfig, {**config.model_dump(), "mode": os.environ.get("WANDB_MODE", config.mode)}, "WANDB_MODE"
-    ).mode
+    mode = _mode(config)
     folder.mkdir(parents=True, exist_ok=True)
     origin = {key: value for key in ("corpus", "profile") if (value := getattr(config, key))}
     try:

@@ -122,6 +122,22 @@ def test_a_run_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch: 
         mirror(CONFIG.model_copy(update={"project": "a/b"}), RUN, tmp_path).__enter__()
 
 
+def test_a_mistake_in_the_block_is_raised_without_a_traceback_of_wandb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    with pytest.raises(ValueError, match="the loss is nan"), mirror(CONFIG, RUN, tmp_path):
+        raise ValueError("the loss is nan")
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_the_environment_can_switch_the_mirror_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "off")
+    with mirror(CONFIG, RUN, tmp_path) as nothing:
+        nothing.summary({"a": 1})
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

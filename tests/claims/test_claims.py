@@ -2,11 +2,14 @@
 models."""
 
 import dataclasses
+import importlib
+import pkgutil
 import re
 from typing import Any
 
 import pytest
 
+from pathsum import claims
 from pathsum.claims import registry, samples
 from pathsum.claims.formatting import number
 from pathsum.claims.joint_ablation import at_the_end
@@ -424,3 +427,10 @@ def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> 
 )
 def test_numbers_of_every_size_and_sign_are_printed_as_a_reader_expects_them(value: float | None, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_no_two_claims_have_the_same_id() -> None:
+    """The later one would replace the other."""
+    modules = [importlib.import_module(f"pathsum.claims.{m.name}") for m in pkgutil.iter_modules(claims.__path__)]
+    stated = [claim.id for module in modules for claim in getattr(module, "CLAIMS", ())]
+    assert sorted(stated) == sorted(registry.claims())

@@ -112,8 +112,10 @@ def test_a_row_has_the_corpus_and_every_verdict(tmp_path: Path) -> None:
     lines = (tmp_path / "corpora.md").read_text().splitlines()
     assert "| claim | a|x | b | reproduced if |" not in lines  # a name is no markup
     assert sum("✗ not" in line and "✓ reproduced" in line for line in lines) == len(registry.claims())
-    write_rows([row("b", fails, judge_all(fails))], tmp_path)
+    assert write_rows([row("b", fails, judge_all(fails))], tmp_path) == []
     assert read(tmp_path)["b"]["missing"] == "L2H2S9"
+    assert write_rows([{**found["b"], "a_new_claim": "partly"}], tmp_path) == ["a|x"]  # judged on other claims
+    assert list(read(tmp_path)) == ["b"]
 
 
 def test_each_corpus_has_a_row_of_its_own_results_and_one_that_fails_stops_no_other(

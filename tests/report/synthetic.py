@@ -79,15 +79,15 @@ DOSES: list[DoseRow] = [
         weight=weight,
         seed=seed,
         tokens=9_000_000,
-        onset_tokens=None if weight == 1 else 1_333_333,
+        onset_tokens=1_333_333 if weight == 3 else None,
         matching_led=0.1 * weight,
         matching=0.05 * weight,
-        loss_nats=3.4 + 0.01 * weight,
+        loss_nats=3.4 + 0.01 * weight + 0.1 * (weight == 5),
         previous_token=0.9,
         cut_on_repeats_nats=0.02 * weight,
         cut_elsewhere_nats=0.001,
     )
-    for weight in (1.0, 3.0)
+    for weight in (1.0, 3.0, 5.0)
     for seed in (8, 9, 10)
 ]
 

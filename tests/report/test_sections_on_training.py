@@ -101,15 +101,17 @@ def test_rows_of_led_models_are_read_as_they_were_written(tmp_path: Path) -> Non
 def test_models_with_an_onset_are_compared_with_those_never_led() -> None:
     found = dose_response.facts(DOSES)
     onsets = {weight: listed(tokens) for weight, tokens in found["onsets"].items()}
-    assert onsets == {1: [], 3: [1_333_333] * 3}
+    assert onsets == {1: [], 3: [1_333_333] * 3, 5: []}
     names = ["matching", "matching_led", "cut_on_repeats_nats", "loss_above_never_led_nats"]
     assert found["led"][names].tolist() == pytest.approx([0.15, 0.3, 0.06, 0.02])
+    assert found["all_led"]["loss_above_never_led_nats"] == pytest.approx((0.02 + 0.14) / 2)  # with those that lose
+    assert found["faded"] == 3
     assert found["never"]["cut_on_repeats_nats"] == 0.02
     assert dose_response.facts([]) == {}
     assert not dose_response.facts([row for row in DOSES if row.weight == 1])["compared"]
     figure = dose_response.dose_response(WORKS)
     assert figure is not None
-    assert figure.data["loss_above_never_led_nats"].tolist() == pytest.approx([0] * 3 + [0.02] * 3)
+    assert figure.data["loss_above_never_led_nats"].tolist() == pytest.approx([0] * 3 + [0.02] * 3 + [0.14] * 3)
     assert dose_response.dose_response(replace(WORKS, doses=[])) is None
 
 

@@ -73,12 +73,15 @@ def read_rows(path: Path) -> list[Row]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.exists() else []
 
 
-def write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """Add ``rows`` (at least one) to corpora.csv and write corpora.md."""
-    found = {r["corpus"]: r for r in (*read_rows(folder / FILE), *rows) if list(r) == list(rows[0])}
+def write_rows(rows: Sequence[Row], folder: Path) -> list[str]:
+    """Add ``rows`` (at least one) to corpora.csv and write corpora.md. Return the corpora whose earlier rows are left
+    out, because they have other columns, as before a claim was added."""
+    before = read_rows(folder / FILE)
+    found = {r["corpus"]: r for r in (*before, *rows) if list(r) == list(rows[0])}
     kept = [found[corpus] for corpus in sorted(found)]
     write_whole(folder / FILE, pd.DataFrame(kept).to_csv(index=False, lineterminator="\n").encode())
     write_whole(folder / "corpora.md", page(kept).encode())
+    return [r["corpus"] for r in before if r["corpus"] not in found]
 
 
 def page(rows: Sequence[Row]) -> str:

@@ -15,6 +15,7 @@ from pathsum.report.figures import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.page.document import Table
 from pathsum.report.theme import Theme
+from pathsum.statistics.phase_change import LEAST_RISE
 
 TITLE = "Where induction hardly pays"
 HEADINGS = {
@@ -36,19 +37,23 @@ PANELS = (  # columns, and whether their dots are filled; label of the axis; tit
 
 
 def facts(doses: Sequence[DoseRow]) -> dict[str, Any]:
-    """Return the models, onsets by weight, and medians over models never led and over those led to an onset."""
+    """Return the models, onsets by weight, medians over models never led, over those led to an onset and over all that
+    were led, and how many of those with an onset have none by the prefix matching in which they end."""
     if not doses:
         return {}
     models = frame(doses, DoseRow).astype({"onset_tokens": float})
     never = models[models["weight"] == 1]
     models["loss_above_never_led_nats"] = models["loss_nats"] - models["seed"].map(never.set_index("seed")["loss_nats"])
-    led = models[(models["weight"] > 1) & models["onset_tokens"].notna()]
+    all_led = models[models["weight"] > 1]
+    led = all_led[all_led["onset_tokens"].notna()]
     return {
         "models": models,
         "onsets": dict(list(models.groupby("weight")["onset_tokens"])),
         "compared": len(never) > 0 and len(led) > 0,
         "never": never.median(),
         "led": led.median(),
+        "all_led": all_led.median(),
+        "faded": int((led["matching"] < LEAST_RISE).sum()),
     }
 
 

@@ -1,6 +1,8 @@
-"""Stage `calibrate`: train models on synthetic text with known structure, and run each detector on them."""
+"""Stage `calibrate`: train models on synthetic text with known structure, and run each detector on them. Nothing is
+computed if the committed record has the fingerprint of this code and these settings."""
 
 import multiprocessing
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 
 import torch
@@ -10,10 +12,9 @@ from pathsum.calibration.score import Tried, calibrate, tried
 from pathsum.calibration.synthetic import train_synthetic
 from pathsum.config import ExtractConfig, SyntheticModelConfig, load
 from pathsum.core import store
-from pathsum.core.manifest import write_manifest
-from pathsum.core.storage import read_value, write_rows, write_whole
-from pathsum.records.calibration import CalibrationRow, CoverageRow
-from pipelines.paths import CALIBRATION, COVERAGE, RUNS, SYNTHETIC, THREADS, cores, params, section, stage
+from pathsum.core.manifest import damage, write_manifest
+from pathsum.core.storage import json_lines, read_value, write_whole
+from pipelines.paths import CALIBRATION, COVERAGE, DETECTORS, RUNS, SYNTHETIC, THREADS, cores, params, section, stage
 
 CODE = ("pathsum.calibration.coverage", "pathsum.calibration.score", "pathsum.calibration.synthetic")
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
@@ -36,13 +37,13 @@ if __name__ == "__main__":
         facts = {"seeds": seeds, "extract": config.model_dump(), "threads": THREADS}
         models = {name: kind.model_dump() for name, kind in kinds.items()}
         entry = RUNS / "calibration" / store.fingerprint(*CODE, models=models, **facts)
-        if not store.finished(entry):
+        if damage(CALIBRATION, entry.name) and not store.finished(entry):
             groups = [seeds[at : at + MODELS_PER_JOB] for at in range(0, len(seeds), MODELS_PER_JOB)]
             jobs = [(name, kind, group, config) for name, kind in kinds.items() for group in groups]
             with ProcessPoolExecutor(min(len(jobs), cores()), multiprocessing.get_context("spawn")) as pool:
                 found = [one for some in pool.map(run_detectors, jobs) for one in some]
-            write_rows(entry / CALIBRATION.name, calibrate([units for units, _ in found]), CalibrationRow)
-            write_rows(entry / COVERAGE.name, coverage([intervals for _, intervals in found]), CoverageRow)
+            write_whole(entry / DETECTORS, json_lines(calibrate([units for units, _ in found])))
+            write_whole(entry / COVERAGE, json_lines(coverage([intervals for _, intervals in found])))
             write_manifest(entry, name=entry.name)
-        for path in (CALIBRATION, COVERAGE):
-            write_whole(path, (entry / path.name).read_bytes())
+        if damage(CALIBRATION, entry.name):  # the committed record is of other code or settings
+            shutil.copytree(entry, CALIBRATION, dirs_exist_ok=True)

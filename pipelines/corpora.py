@@ -113,7 +113,8 @@ def made(name: str, profile: dict[str, Any], jobs: str) -> bool:
     if done := run(folder, "pipelines.compose") and run(folder, *engine):
         results = read_results(folder)
         if left_out := write_rows([row(name, results, judge_all(results))], REPORTS):
-            print(f"corpora: rows of {', '.join(left_out)} are of other claims and left out; make them again", file=sys.stderr)
+            said = "are of other claims and left out; make them again"
+            print(f"corpora: rows of {', '.join(left_out)} {said}", file=sys.stderr)
     return done
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from pathsum.core.manifest import require_whole
-from pathsum.core.storage import read_json, read_rows
+from pathsum.core.manifest import MANIFEST, require_whole
+from pathsum.core.storage import read_json, read_lines, read_rows
 from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import read_doses
 from pathsum.records.results import Cell, Results, read_cell
 from pipelines import grid
-from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, STATISTICS, params, section
+from pipelines.paths import CALIBRATION, CIRCUITS, COVERAGE, DETECTORS, STATISTICS, params, section
 
 DOSES = Path("reports/dose_response.csv")
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
@@ -29,7 +29,7 @@ def read_results(folder: Path = Path()) -> Results:
     models = by_size({name: cell for name, cell in found.items() if name not in controls})
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
-    calibrated = all((folder / path).exists() for path in (CALIBRATION, COVERAGE))
+    calibration, calibrated = folder / CALIBRATION, (folder / CALIBRATION / MANIFEST).exists()
     return Results(
         cells=models,
         controls=controls,
@@ -37,8 +37,8 @@ def read_results(folder: Path = Path()) -> Results:
         ngrams=read_rows(statistics / "ngrams.parquet", NGramRow),
         provenance=provenance(corpus, models | controls, values),
         missing=tuple(name for name in cells if name not in found),
-        calibration=read_rows(folder / CALIBRATION, CalibrationRow) if calibrated else [],
-        coverage=read_rows(folder / COVERAGE, CoverageRow) if calibrated else [],
+        calibration=read_lines(calibration / DETECTORS, CalibrationRow) if calibrated else [],
+        coverage=read_lines(calibration / COVERAGE, CoverageRow) if calibrated else [],
         doses=read_doses(folder / DOSES),
     )
 

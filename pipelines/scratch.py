@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pipelines.paths import stage
 
-OWN = ("dvc.lock", "reports/")  # written in the folder and never copied, but for ROWS
-ROWS = ("reports/corpora.csv", "reports/dose_response.csv")  # read by the report
+OWN = ("dvc.lock", "reports/")  # written in the folder and never copied, but for KEPT
+KEPT = ("reports/corpora.csv", "reports/dose_response.csv", "reports/calibration/")  # read by stages
 MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
@@ -31,7 +31,7 @@ def copy_tree(folder: Path) -> None:
     for stale in ("conf", "pipelines", "src"):
         shutil.rmtree(folder / stale, ignore_errors=True)
     for name in filter(None, names):
-        if Path(name).is_file() and (name in ROWS or not name.startswith(OWN)):
+        if Path(name).is_file() and (name.startswith(KEPT) or not name.startswith(OWN)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(name, folder / name)
 

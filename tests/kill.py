@@ -27,7 +27,7 @@ from tests.pipelines.workspace import environment, run, sh
 STAGES = {
     "train": "models",
     "extract": "circuits",
-    "calibrate": "data/calibration.parquet",
+    "calibrate": "reports/calibration",
     "report": "reports/figures",
 }
 REPRO = (sys.executable, "-m", "pipelines.repro")

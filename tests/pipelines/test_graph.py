@@ -3,10 +3,12 @@
 import hashlib
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from pathsum.core.manifest import read_manifest
 from pathsum.core.storage import read_lines
 from pathsum.records.evaluation import Evaluation
 from pathsum.training.tracker import result
@@ -65,6 +67,19 @@ def test_wandb_has_one_folder_of_runs_that_tell_themselves_apart(graph: Path) ->
         assert (training["config"]["model"], training["tags"]) == (records["config"]["model"], records["tags"])
     headline = json.loads((graph / "reports" / "headline.json").read_text())
     assert headline.items() <= runs[f"report: {said} python smoke"]["summary"].items()
+
+
+def test_a_calibration_of_this_code_and_these_settings_is_not_computed_again(workspace: Path) -> None:
+    record = workspace / "reports" / "calibration"
+    name = read_manifest(record)[1]
+    assert [entry.name for entry in (workspace / "runs" / "calibration").iterdir()] == [name]
+    shutil.rmtree(workspace / "runs" / "calibration")
+    before = {path.name: path.read_bytes() for path in record.iterdir()}
+    sh(workspace, sys.executable, "-m", "pipelines.calibrate")
+    assert not (workspace / "runs" / "calibration").exists()
+    (record / "coverage.jsonl").write_text("")
+    sh(workspace, sys.executable, "-m", "pipelines.calibrate")
+    assert {path.name: path.read_bytes() for path in record.iterdir()} == before
 
 
 def test_nothing_reruns_when_nothing_changed(workspace: Path) -> None:

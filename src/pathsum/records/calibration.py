@@ -7,7 +7,7 @@ from pathsum.records.registry import record
     "calibration",
     "hits / found; hits / present; Wilson intervals with n divided by the design effect",
     "calibration/score.py",
-    stored="data/calibration.parquet",
+    stored="reports/calibration/detectors.jsonl",
     stage="calibrate",
 )
 class CalibrationRow:
@@ -33,7 +33,7 @@ class CalibrationRow:
     "coverage",
     "intervals that hold the mean over all windows / intervals; each from windows drawn with replacement",
     "calibration/coverage.py",
-    stored="data/coverage.parquet",
+    stored="reports/calibration/coverage.jsonl",
     stage="calibrate",
 )
 class CoverageRow:

@@ -16,10 +16,9 @@ from pathsum.config import Corpus, Name
 from pathsum.text.corpus import Source
 
 
-class PythonCorpus(Corpus):
-    """Python sources of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
+class Distributions(Corpus):
+    """A corpus of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
 
-    source: Literal["python"]
     distributions: tuple[Name, ...] = Field(min_length=1)
 
     @field_validator("distributions")
@@ -32,10 +31,17 @@ class PythonCorpus(Corpus):
         return names
 
 
-def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution."""
+class PythonCorpus(Distributions):
+    """The Python sources of installed distributions."""
+
+    source: Literal["python"]
+
+
+def recorded_sources(distributions: Sequence[str]) -> Iterator[tuple[Path, bytes, str]]:
+    """Yield path and content of each different Python file of installed distributions, sorted within each, and
+    ``name==version`` of its distribution."""
     seen: set[bytes] = set()
-    for file, who in [found for name in distributions for found in _recorded_sources(name)]:
+    for file, who in [found for name in distributions for found in _files(name)]:
         path = Path(str(file.locate()))
         data = path.read_bytes() if path.is_file() else b""
         key = hashlib.sha256(data).digest()
@@ -44,16 +50,22 @@ def python_documents(distributions: Sequence[str]) -> Iterator[str]:
             raise ValueError(f"{path}: expected sha256 {expected}, got {got}; `pip install --force-reinstall {who}`")
         if data.strip() and key not in seen:
             seen.add(key)
-            try:
-                yield data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
-            except (SyntaxError, UnicodeDecodeError) as error:
-                raise ValueError(f"{path}: expected text in its encoding, got {error}; leave out {who}") from error
+            yield path, data, who
+
+
+def python_documents(distributions: Sequence[str]) -> Iterator[str]:
+    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution."""
+    for path, data, who in recorded_sources(distributions):
+        try:
+            yield data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+        except (SyntaxError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: expected text in its encoding, got {error}; leave out {who}") from error
 
 
 SOURCE = Source(PythonCorpus, lambda config: python_documents(config.distributions))
 
 
-def _recorded_sources(name: str) -> list[tuple[metadata.PackagePath, str]]:
+def _files(name: str) -> list[tuple[metadata.PackagePath, str]]:
     """Return each ``.py`` file of a distribution, and ``name==version``."""
     try:
         distribution = metadata.distribution(name)

@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 # The variable $(1) as one word of the shell, whatever its quotes and dollars.
 quoted  = '$(subst ','\'',$(value $(1)))'
+TEXTS   = python -m pipelines.texts --text=$(call quoted,TEXT) --jobs=$(call quoted,JOBS) --separator=$(call quoted,SEPARATOR)
 JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(call quoted,JOBS))
 LEET    = runs/leet
 LAYOUT  = {"workspace_layout": {"left_sidebar": 0.4}} # else the names of runs are cut off
@@ -14,9 +15,9 @@ unexport PYTHONWARNINGS # "error" would end libraries that only warn
 unexport PYTHONSAFEPATH # which would hide pipelines/
 
 # What each target reads. A variable on the command line that it does not read is an error, not a setting without effect.
-READS_repro   = JOBS
+READS_repro   = JOBS TEXT SEPARATOR
 READS_sweep   = JOBS ARGS
-READS_corpora = TEXT JOBS ARGS
+READS_corpora = TEXT SEPARATOR JOBS ARGS
 READS_extract = WEIGHTS TOKENIZER TEXT BOS ARGS
 READS_compare = BASE
 READS_kill    = SEED
@@ -46,8 +47,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
-repro: setup ## compute every result that is out of date, and the report; JOBS=N models at a time
-	python -m pipelines.repro $(if $(JOBS),--jobs=$(call quoted,JOBS))
+repro: setup ## compute every result that is out of date, and the report; JOBS=N models at a time; on your own text: make repro TEXT='notes/**/*.md'
+	$(if $(filter undefined,$(origin TEXT)),python -m pipelines.repro $(if $(JOBS),--jobs=$(call quoted,JOBS)),$(TEXTS) --only)
 
 smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
@@ -72,8 +73,8 @@ lint: setup ## format and lint in place
 sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and memory), or an ad-hoc sweep: make sweep JOBS=2 ARGS='model.n_layers=1,2'
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),--jobs=$(call quoted,JOBS)))
 
-corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
-	python -m pipelines.corpora $(if $(filter undefined,$(origin TEXT)),,--text=$(call quoted,TEXT)) --jobs=$(call quoted,JOBS) $(ARGS)
+corpora: setup ## the same for those of conf/corpora.yaml and several texts, with a row of verdicts each: make corpora TEXT='essays=essays/**/*.txt'
+	$(if $(filter undefined,$(origin TEXT)),python -m pipelines.texts --jobs=$(call quoted,JOBS),$(TEXTS)) --rows $(ARGS)
 
 leet: setup ## show the runs of Weights & Biases in the terminal, without an account
 	@test -d runs/wandb || { echo "expected runs/wandb, got none; run make repro" >&2; exit 1; }

@@ -1,9 +1,11 @@
 """Stage `check`: refuse a configuration that cannot be run, and a params.yaml that differs from conf/."""
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from pathsum.config import (
     SweepConfig,
     SyntheticCorpus,
     SyntheticModelConfig,
+    TextConfig,
     TokenizerConfig,
     TrackingConfig,
     load,
@@ -35,10 +38,10 @@ from pipelines.compose import compose
 from pipelines.handwritten import read_preregistration, read_reference_run
 from pipelines.paths import PARAMS, PREREGISTERED, PREREGISTRATION, REFERENCE_RUN, SYNTHETIC, params, read_yaml, stage
 
+TEXT = r"[A-Za-z]\w{0,30}"  # name of a further text, which begins those of its models
 CHECKED = Path("data/checked")
+OF_A_TEXT: dict[str, type[Frozen]] = {"tokenizer": TokenizerConfig, "sweep": SweepConfig}
 KINDS: dict[str, type[Frozen]] = {
-    "tokenizer": TokenizerConfig,
-    "sweep": SweepConfig,
     "extract": ExtractConfig,
     "tracking": TrackingConfig,
     "calibrate": CalibrateConfig,
@@ -76,22 +79,38 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         complaints.append(f"{PREREGISTERED}: expected protocol.tuning_seeds and protocol.statements, got none")
     for name, kind in KINDS.items():
         complaints += _complaints(kind, values[name], name)
-    base = {key: values.get(key) for key in ("seed", "model", "train")}  # each model differs from it in some settings
-    complaints += [complaint.lstrip(".: ") for complaint in _complaints(CellConfig, base, "")]
+    changes = {name: change for name, change in values["texts"].items() if change is not None}
+    for name, change in changes.items():
+        complaints += _complaints(TextConfig, change, f"texts.{name}")
+        if not re.fullmatch(TEXT, str(name)):
+            complaints.append(f"texts: expected names of letters, digits and _, the first a letter, got {name!r}")
+    complaints += _of_a_text(values, registered)
     if not complaints:
+        complaints += _of_all(SyntheticModelConfig, grid.synthetic_models(values), "synthetic_models")
+        for text in changes:  # what is wrong for the corpus is wrong for these, too
+            complaints += [f"texts.{text}.{found}" for found in _of_a_text(grid.texts(values)[text], registered)]
+    if complaints:
+        raise ConfigError(dict.fromkeys(complaints))
+
+
+def _of_a_text(values: dict[str, Any], registered: Preregistration) -> list[str]:
+    """Return what is wrong with one text and the models that are trained on it."""
+    base = {key: values.get(key) for key in ("seed", "model", "train")}  # each model differs from it in some settings
+    found = [complaint for name in OF_A_TEXT for complaint in _complaints(OF_A_TEXT[name], values[name], name)]
+    found += [complaint.lstrip(".: ") for complaint in _complaints(CellConfig, base, "")]
+    if not found:
         if tuned := registered.tuned(values["sweep"]["seeds"]):
-            complaints.append(
+            found.append(
                 f"sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
                 f"{PREREGISTERED} lists under protocol.tuning_seeds; choose other seeds"
             )
-        complaints += _of_the_models(values)
+        found += _of_the_models(values)
     try:
         corpus = load_corpus(values["corpus"])
-        complaints += _unfit(corpus) if isinstance(corpus, SyntheticCorpus) else []
+        found += _unfit(corpus) if isinstance(corpus, SyntheticCorpus) else []
     except ConfigError as error:
-        complaints += error.complaints
-    if complaints:
-        raise ConfigError(dict.fromkeys(complaints))
+        found += error.complaints
+    return found
 
 
 def unknown_sections(values: Collection[Any]) -> list[str]:
@@ -136,14 +155,13 @@ def _unfit(config: SyntheticCorpus, held_out: int = 0) -> list[str]:
 
 
 def _of_the_models(values: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the models of the grid and of the calibration."""
+    """Yield what is wrong with the models of one text."""
     try:
         cells = grid.cells(values)
     except ConfigError as error:
         yield from error.complaints
         return
     yield from _of_all(CellConfig, cells, "cells")
-    yield from _of_all(SyntheticModelConfig, grid.synthetic_models(values), "synthetic_models")
     for name, cell in cells.items():
         if cell["model"].get("n_ctx") != values["model"]["n_ctx"]:
             yield f"cells.{name}.model.n_ctx: expected model.n_ctx, on which the bigram baseline is measured"
@@ -169,7 +187,7 @@ if __name__ == "__main__":
         check_valid(values, registered)
         require_as_frozen(registered, stated())
         read_reference_run(REFERENCE_RUN)  # which the report needs
-        for line in without_effect(values):
+        for line in chain.from_iterable(map(without_effect, grid.texts(values).values())):
             print(line, file=sys.stderr)
         if registered.frozen is None:
             print(f"{PREREGISTERED}: no claim is frozen, and the report says so", file=sys.stderr)

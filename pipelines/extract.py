@@ -28,22 +28,22 @@ from pipelines.progress import HEADING, row_of
 CODE = ("pathsum.extraction.cell", "pathsum.text.statistics", "pathsum.text.tokenizer")
 
 
-def records_of(name: str, config: ExtractConfig) -> Path:
+def records_of(name: str, text: str, config: ExtractConfig) -> Path:
     """Return the folder in the store of the records of the model in models/, whether or not they have been computed."""
-    own = [(folder / MANIFEST).read_text() for folder in (MODELS / name, STATISTICS)]
-    tokens = [read_value(TOKENS / f"{part}.json") for part in ("tuning", "verdict")]
+    own = [(folder / MANIFEST).read_text() for folder in (MODELS / name, STATISTICS / text)]
+    tokens = [read_value(TOKENS / text / f"{part}.json") for part in ("tuning", "verdict")]
     facts = {"name": name, "config": config.model_dump(), "inputs": own, "tokens": tokens, "threads": THREADS}
     return RECORDS / store.fingerprint(*CODE, **facts)
 
 
 @functools.cache
-def inputs(n_ctx: int, config: ExtractConfig) -> EvalData:
-    """Return the held-out windows and the statistics of the corpus."""
-    require_whole(STATISTICS)
-    tokenizer = load_tokenizer(TOKENS / "tokenizer.json")
-    counts = CorpusStatistics.load(STATISTICS / "counts.safetensors")
+def inputs(text: str, n_ctx: int, config: ExtractConfig) -> EvalData:
+    """Return the held-out windows and the statistics of a text."""
+    require_whole(STATISTICS / text)
+    tokenizer = load_tokenizer(TOKENS / text / "tokenizer.json")
+    counts = CorpusStatistics.load(STATISTICS / text / "counts.safetensors")
     verdict, tuning = (
-        HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, n_ctx, config.windows_per_document, most)
+        HeldOut.of(read_tokens(TOKENS / text / f"{part}.bin").tokens, n_ctx, config.windows_per_document, most)
         for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))
     )
     return EvalData(
@@ -64,15 +64,17 @@ def make(name: str) -> None:
     """Compute the records of the model ``name`` in the store, unless they are there, and link them to circuits/."""
     torch.set_num_threads(THREADS)
     keep_freed(2**28)
-    config = load(ExtractConfig, section(params(), "extract"), "extract")
-    folder, model = records_of(name, config), MODELS / name
+    values, model = params(), MODELS / name
+    config = load(ExtractConfig, section(values, "extract"), "extract")
+    text = grid.models(values)[name].text
+    folder = records_of(name, text, config)
     with store.locked(folder):
         if not store.finished(folder):
             require_whole(model)
             cell = load(CellConfig, read_value(model / "cell.json"), f"{model}/cell.json")
             log = read_lines(model / "log.jsonl", Evaluation)
             checkpoints = sorted((model / "checkpoints").iterdir())
-            found = extract(name, cell, log, checkpoints, inputs(cell.model.n_ctx, config), config)
+            found = extract(name, cell, log, checkpoints, inputs(text, cell.model.n_ctx, config), config)
             device = read_json(model / "device.json", Device)
             summary = replace(found.summary, device=str(device), device_peak_flops=device.peak_flops)
             write_cell(folder, replace(found, summary=summary), folder.name)
@@ -84,11 +86,11 @@ if __name__ == "__main__":
     with stage(threads=0, arguments=False):
         values = params()
         config = load(ExtractConfig, section(values, "extract"), "extract")
-        names = list(grid.models(values))
-        made = [name for name in names if not damage(MODELS / name)]
-        records = {name: records_of(name, config) for name in made}
+        models = grid.models(values)
+        made = [name for name in models if not damage(MODELS / name)]
+        records = {name: records_of(name, models[name].text, config) for name in made}
         shutil.rmtree(CIRCUITS, ignore_errors=True)
         if left := [name for name, folder in records.items() if not store.finished(folder)]:
             print(HEADING, file=sys.stderr, flush=True)
             pool.for_each("pipelines.extract", left)
-        store.publish(CIRCUITS, {name: records.get(name, RECORDS / name) for name in names})
+        store.publish(CIRCUITS, {name: records.get(name, RECORDS / name) for name in models})

@@ -39,8 +39,29 @@ def _merged(base: Any, *changes: Any) -> Any:
     return base
 
 
+def texts(settings: Settings) -> dict[str, Settings]:
+    """Return the settings for each text by name: the corpus, named "", and each of ``texts``, which has no controls."""
+    alone = settings | {"corpus": {}, "sweep": settings["sweep"] | {"controls": {}, "overrides": {}}, "texts": {}}
+    others = {name: change for name, change in settings.get("texts", {}).items() if change is not None}
+    return {"": settings} | {name: _merged(alone, change) for name, change in others.items()}
+
+
+def every(settings: Settings) -> Settings:
+    """Return the configuration of every model on every text by name: ``{docstrings-L2H4S0: …, …}``."""
+    return {
+        full_name(text, name): {"text": text, **cell}
+        for text, chosen in texts(settings).items()
+        for name, cell in cells(chosen).items()
+    }
+
+
+def full_name(text: str, name: str) -> str:
+    """Return the name of the model ``name`` on a text."""
+    return f"{text}-{name}" if text else name
+
+
 def cells(settings: Settings) -> Settings:
-    """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``."""
+    """Return the configuration of every model on one text by name: ``{L2H4S0: {seed, model, train}, …}``."""
     axes, usual = load(SweepConfig, settings["sweep"], "sweep"), settings["model"]["d_head"]
     width = axes.n_heads[0] * usual  # number of columns in all, which other widths of heads keep
     if wrong := [d_head for d_head in axes.d_head if width % d_head]:
@@ -69,8 +90,8 @@ def cells(settings: Settings) -> Settings:
 
 
 def models(settings: Settings) -> dict[str, CellConfig]:
-    """Return ``cells`` in the order in which they are made."""
-    made = {name: load(CellConfig, values, f"cells.{name}") for name, values in cells(settings).items()}
+    """Return ``every`` model in the order in which they are made."""
+    made = {name: load(CellConfig, values, f"cells.{name}") for name, values in every(settings).items()}
     names = sorted(made, key=lambda name: [-made[name].model.n_layers, -made[name].model.n_heads])
     by_depth = {made[name].model.n_layers: name for name in names if made[name].train.tokens}
     first = [by_depth[depth] for depth in (2, 1) if depth in by_depth]

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import multiprocessing
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.compare import MEASURED
-from pathsum.report.corpora import FILE, read_rows
+from pathsum.report.corpora import FILE, read_rows, row
 from pathsum.report.figures.base import in_detail
 from pathsum.report.page.lab import export, runs_on_page
 from pathsum.report.story import draw_all
@@ -49,19 +50,18 @@ from pipelines.paths import (
 from pipelines.results import read_results
 
 
-def read_lab(results: Results, values: dict[str, Any]) -> dict[str, Any]:
-    """Return what the lab runs in the browser: tokenizer, held-out windows, and models shown in detail."""
-    config = load(ExtractConfig, section(values, "extract"), "extract")
-    tokenizer, models = load_tokenizer(TOKENS / "tokenizer.json"), {}
-    for cell in in_detail(results).values():
+def read_lab(text: str, results: Results, depths: Collection[int], config: ExtractConfig) -> dict[str, Any]:
+    """Return what the lab runs in the browser on one text: tokenizer, held-out windows, and models shown in detail."""
+    tokenizer, models = load_tokenizer(TOKENS / text / "tokenizer.json"), {}
+    for cell in (cell for depth, cell in in_detail(results).items() if depth in depths):
         require_whole(MODELS / cell.name)
         last = max((MODELS / cell.name / "checkpoints").iterdir())
         if runs_on_page((model := load_checkpoint(last, tokenizer_hash(tokenizer))).config):
             models[cell.name] = model
-    n_ctx = max((model.config.n_ctx for model in models.values()), default=section(values, "model", "n_ctx"))
-    tokens = read_tokens(TOKENS / "verdict.bin").tokens
+    n_ctx = max((model.config.n_ctx for model in models.values()), default=results.corpus.n_ctx)
+    tokens = read_tokens(TOKENS / text / "verdict.bin").tokens
     held_out = HeldOut.of(tokens, n_ctx, config.windows_per_document, config.held_out_windows)
-    return export(models, tokenizer, held_out.batch(config.windows))
+    return export(results.corpus.name, models, tokenizer, held_out.batch(config.windows))
 
 
 if __name__ == "__main__":
@@ -73,15 +73,23 @@ if __name__ == "__main__":
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
             results = dataclasses.replace(results, provenance=about)
             stored = read_records(CLAIMS, ClaimResult)
-            if absent := [claim for claim in registry.claims() if claim not in stored]:
+            named = {
+                text: [grid.full_name(text, claim) for claim in registry.claims()] for text in ("", *results.texts)
+            }
+            if absent := [claim for some in named.values() for claim in some if claim not in stored]:
                 raise ValueError(f"{CLAIMS}: expected a verdict on {', '.join(absent)}, got none; run make repro")
-            claims = [stored[claim] for claim in registry.claims()]
+            verdicts = {text: [stored[claim] for claim in some] for text, some in named.items()}
+            claims = verdicts[""]
+            rows = [row(text, found, verdicts[text]) for text, found in results.texts.items()]
+            rows += [r for r in read_rows(REPORTS / FILE) if r["corpus"] not in (results.corpus.name, *results.texts)]
             registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
             others = second.submit(draw_all, results, 1, 2)
-            exported = read_lab(results, values)
+            sizes = load(ExtractConfig, section(values, "extract"), "extract")
+            exported = [read_lab("", results, results.layer_counts(), sizes)]
+            exported += [read_lab(text, found, [2], sizes) for text, found in results.texts.items()]
             figures = draw_all(results, 0, 2) | others.result()
-        write_report(results, claims, figures, REPORTS, registered, exported, read_rows(REPORTS / FILE))
-        cells = grid.cells(values)
+        write_report(results, claims, figures, REPORTS, registered, exported, rows)
+        cells = grid.every(values)
         tracking = load(TrackingConfig, section(values, "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         counts = headline(results, claims)
@@ -96,14 +104,17 @@ if __name__ == "__main__":
             tracking, Run(f"tables: {said}", run_id("tables", identity), "report", results.provenance), RUNS,
             (REPORTS / "tables").iterdir(), functools.partial(tables, results, claims), counts,
         )  # fmt: skip
-        for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
+        tested = [(cell, claims) for cell in (results.cells | results.controls).values()]
+        tested += [(cell, verdicts[text]) for text, found in results.texts.items() for cell in found.cells.values()]
+        for cell, judged_by in tested:  # one W&B run per model, with its rows of each table
             config = load(CellConfig, cells[cell.name], f"cells.{cell.name}")
             run = Run(
                 f"{cell.name} circuits", run_id(cell.name, "circuits", cell.summary.weights_hash[:16]), "circuits",
                 {**config.model_dump(), "weights_hash": cell.summary.weights_hash}, tags(cell.name, config.model),
             )  # fmt: skip
             judged = {f"judged/{measure}": getattr(cell.summary, measure) for measure in MEASURED}
-            judged["judged/met_claims"] = sum(cell.name in c.values and cell.name not in c.short for c in claims)
-            judged["judged/missed_claims"] = sum(cell.name in c.short for c in claims)
-            files, rows = filter(Path.is_file, (CIRCUITS / cell.name).iterdir()), functools.partial(tables_of, cell)
-            mirror_tables(tracking, run, RUNS, files, rows, judged)
+            judged["judged/met_claims"] = sum(cell.name in c.values and cell.name not in c.short for c in judged_by)
+            judged["judged/missed_claims"] = sum(cell.name in c.short for c in judged_by)
+            files = filter(Path.is_file, (CIRCUITS / cell.name).iterdir())
+            of_text = tracking.model_copy(update={"corpus": config.text or tracking.corpus})
+            mirror_tables(of_text, run, RUNS, files, functools.partial(tables_of, cell), judged)

@@ -64,7 +64,7 @@ def incomplete(folder: Path) -> bool:
     from pipelines import grid
     from pipelines.paths import params
 
-    made = [(folder / name).is_dir() for name in grid.cells(params())]
+    made = [(folder / name).is_dir() for name in grid.every(params())]
     return any(made) and not all(made)
 
 

@@ -1,6 +1,7 @@
 """Read all records for the stages `verify` and `report`, with their provenance."""
 
 import platform
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,17 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 def read_results(folder: Path = Path()) -> Results:
     """Read all records of the project in ``folder``."""
-    values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
-    cells, declared = grid.cells(values), section(values, "sweep", "controls")
+    texts = grid.texts(params(folder))
+    main = _of_text("", texts.pop(""), folder)
+    return replace(main, texts={name: _of_text(name, values, folder) for name, values in texts.items()})
+
+
+def _of_text(text: str, values: dict[str, Any], folder: Path) -> Results:
+    """Read the records of the models of one text."""
+    circuits, statistics = folder / CIRCUITS, folder / STATISTICS / text
+    cells = {grid.full_name(text, name): cell for name, cell in grid.cells(values).items()}
     found = {name: read_cell(circuits / name) for name in cells if (circuits / name / "summary.json").exists()}
-    controls = {name: found[name] for name in declared if name in found}
+    controls = {name: found[name] for name in section(values, "sweep", "controls") if name in found}
     models = by_size({name: cell for name, cell in found.items() if name not in controls})
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
@@ -35,7 +43,7 @@ def read_results(folder: Path = Path()) -> Results:
         controls=controls,
         corpus=corpus,
         ngrams=read_rows(statistics / "ngrams.parquet", NGramRow),
-        provenance=provenance(corpus, models | controls, values),
+        provenance=provenance(corpus, models | controls, cells, values),
         missing=tuple(name for name in cells if name not in found),
         calibration=read_lines(calibration / DETECTORS, CalibrationRow) if calibrated else [],
         coverage=read_lines(calibration / COVERAGE, CoverageRow) if calibrated else [],
@@ -49,9 +57,10 @@ def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:
     return {name: cells[name] for name in sorted(cells, key=sizes.__getitem__)}
 
 
-def provenance(corpus: CorpusSummary, cells: dict[str, Cell], values: dict[str, Any]) -> dict[str, Any]:
+def provenance(
+    corpus: CorpusSummary, cells: dict[str, Cell], settings: dict[str, Any], values: dict[str, Any]
+) -> dict[str, Any]:
     """Return what the numbers depend on: software, processor, corpus and weights."""
-    settings = grid.cells(values)
     return {
         "command": "make repro",
         "python": ".".join(platform.python_version_tuple()[:2]),

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pipelines.paths import stage
 
-OWN = ("dvc.lock", "reports/")  # written in the folder and never copied, but for KEPT
-KEPT = ("reports/corpora.csv", "reports/dose_response.csv", "reports/calibration/")  # read by stages
+OWN = ("dvc.lock", "reports/")  # written in the folder and never copied, but for ROWS and FIRST
+ROWS = ("reports/corpora.csv", "reports/dose_response.csv")  # read by the report
+FIRST = "reports/calibration/"  # that of the project, until the copy has its own
 MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
@@ -31,7 +32,8 @@ def copy_tree(folder: Path) -> None:
     for stale in ("conf", "pipelines", "src"):
         shutil.rmtree(folder / stale, ignore_errors=True)
     for name in filter(None, names):
-        if Path(name).is_file() and (name.startswith(KEPT) or not name.startswith(OWN)):
+        first = name.startswith(FIRST) and not (folder / name).exists()
+        if Path(name).is_file() and (name in ROWS or first or not name.startswith(OWN)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(name, folder / name)
 

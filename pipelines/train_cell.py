@@ -7,6 +7,7 @@ python -m pipelines.train_cell L2H4S5 trains this model only; several processes 
 
 import argparse
 import functools
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -34,15 +35,15 @@ CODE = "pathsum.training.loop"
 
 def run_of(cell: CellConfig) -> Path:
     """Return the folder of this model in the store, whether or not it has been trained."""
-    train, tuning = (read_json(TOKENS / f"{part}.json", TokenHeader) for part in ("train", "tuning"))
+    train, tuning = (read_json(TOKENS / cell.text / f"{part}.json", TokenHeader) for part in ("train", "tuning"))
     data = (train.token_hash, tuning.token_hash, train.tokenizer_hash)
-    return RUNS / store.fingerprint(CODE, cell=cell.model_dump(), data=data)
+    return RUNS / store.fingerprint(CODE, cell=cell.model_dump(exclude={"text"}), data=data)
 
 
 def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrides: Sequence[str] = ()) -> Path:
     """Train the model of configuration ``cell`` in the store, unless it is finished there."""
-    name, run = " ".join([cell_name, *overrides]), run_of(cell)
-    text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
+    name, run, tokens = " ".join([cell_name, *overrides]), run_of(cell), TOKENS / cell.text
+    text, tuning = read_tokens(tokens / "train.bin"), read_tokens(tokens / "tuning.bin")
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
     with store.locked(run) if ranks.is_main() else nullcontext():
@@ -55,6 +56,9 @@ def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrid
             if (found := len(windows[1])) < shown:
                 print(f"{name}: evaluated on all {found} windows, fewer than train.eval_windows", file=sys.stderr)
             write_json(run / "cell.json", cell.model_dump())
+            named = cell.text or section(params(), "corpus", "name")
+            write_json(run / "text.json", {"name": named, "hash": text.header.corpus_hash})
+            shutil.copyfile(tokens / "tokenizer.json", run / "tokenizer.json")
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:
             tracking = tracking.model_copy(update={"mode": "off"})
@@ -86,7 +90,8 @@ def make(name: str) -> None:
     values = params()
     if name not in (cells := grid.models(values)):
         raise ValueError(unknown(name, cells, "model in params.yaml"))
-    run_cell(name, cells[name], load(TrackingConfig, section(values, "tracking"), "tracking"))
+    cell, tracking = cells[name], load(TrackingConfig, section(values, "tracking"), "tracking")
+    run_cell(name, cell, tracking.model_copy(update={"corpus": cell.text or tracking.corpus}))
 
 
 if __name__ == "__main__":

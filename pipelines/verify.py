@@ -7,6 +7,7 @@ from pathsum.claims.preregistration import Preregistration, require_as_frozen
 from pathsum.claims.registry import judge_all, stated
 from pathsum.config import load
 from pathsum.core.storage import read_value, write_json
+from pipelines import grid
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, THREADS, stage
 from pipelines.results import read_results
 
@@ -16,6 +17,8 @@ if __name__ == "__main__":
         require_as_frozen(registered, stated())
         results = read_results()
         claims = judge_all(results)
-        write_json(CLAIMS, {claim.id: asdict(claim) for claim in claims})
-        write_json(REPORTS / "metrics.json", metrics(results, claims))
+        others = {text: judge_all(found) for text, found in results.texts.items()}
+        judged = {grid.full_name(text, c.id): asdict(c) for text, some in {"": claims, **others}.items() for c in some}
+        write_json(CLAIMS, judged)
+        write_json(REPORTS / "metrics.json", metrics(results, claims, others))
         write_json(REPORTS / "headline.json", headline(results, claims))

@@ -191,6 +191,7 @@ class CellConfig(Frozen):
     seed: Seed
     model: ModelConfig
     train: TrainConfig
+    text: str = ""  # "" = the corpus; else a key of texts
 
     @model_validator(mode="after")
     def _whole_steps(self) -> CellConfig:
@@ -351,7 +352,17 @@ class SweepConfig(Frozen):
     controls: Annotated[dict[Annotated[str, AfterValidator(_folder)], Change], BeforeValidator(_without_null)]
 
 
-SECTIONS = ("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed")
+class TextConfig(Frozen):
+    """A further text of the grid: its corpus, and what else differs from the settings of the first."""
+
+    corpus: dict[str, Any] = Field(min_length=1)
+    tokenizer: dict[str, Any] = {}
+    model: dict[str, Any] = {}
+    train: dict[str, Any] = {}
+    sweep: dict[str, Any] = {}
+
+
+SECTIONS = ("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "texts", "tracking", "seed")
 
 C = TypeVar("C", bound=Frozen)
 

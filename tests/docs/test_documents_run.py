@@ -32,7 +32,7 @@ MODEL, CHECKPOINT = "L2H4S5", "00001954.safetensors"  # that the pages name
 INSTALLS, ACCOUNT, HOSTS = "installs packages", "needs an account of W&B", "needs several hosts; tests/cluster"
 TRAINS, CORPORA = (
     "trains for minutes; tests/pipelines/test_sweep.py",
-    "trains on corpora; tests/pipelines/test_corpora.py",
+    "trains on corpora; tests/pipelines/test_texts.py",
 )
 EXCEPTIONS = {
     "make test": "runs this test",
@@ -47,6 +47,9 @@ EXCEPTIONS = {
     "dvc exp run -S 'sweep.d_head=[16,64]'": TRAINS,
     "dvc exp run -S '++sweep.overrides.L2H4S6.train.tokens=9000000'": TRAINS,
     "make corpora": CORPORA,
+    "make repro TEXT='notes/**/*.md'": CORPORA,
+    "make repro TEXT=book.txt SEPARATOR='\\n\\n'": CORPORA,
+    "make repro TEXT='essays@prose=essays/*.txt'": CORPORA,
     "make corpora TEXT='essays=essays/**/*.txt notes@prose=notes/*.md'": CORPORA,
     "make corpora ARGS='--only python'": CORPORA,
     "make corpora ARGS='--profile sinusoidal --only python'": CORPORA,

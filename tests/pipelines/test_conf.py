@@ -214,6 +214,20 @@ def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path:
     assert check(tmp_path, DVC_EXP_NAME="trial").returncode == 0
 
 
+def test_each_further_text_has_models_of_its_own_and_no_controls(tmp_path: Path) -> None:
+    values = composed(tmp_path, "+texts.docstrings.train.tokens=123456")
+    main, every = grid.cells(values), grid.every(values)
+    others = {name: cell for name, cell in every.items() if name not in main}
+    assert [name for name in every if name not in others] == list(main)
+    assert len(others) == 9
+    assert {(name.split("-")[0], cell["text"]) for name, cell in others.items()} == {("docstrings", "docstrings")}
+    assert others["docstrings-L2H4S8"]["model"] == main["L2H4S5"]["model"]
+    assert others["docstrings-L2H4S8"]["train"] == main["L2H4S5"]["train"] | {"tokens": 123456}
+    assert grid.texts(values)["docstrings"]["corpus"] == values["texts"]["docstrings"]["corpus"]  # replaced as a whole
+    assert list(grid.every(composed(tmp_path, "texts.docstrings=null"))) == list(main)
+    assert list(grid.every(composed(tmp_path, "texts=none"))) == list(main)
+
+
 def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> None:
     """A command line cannot spell the whole number 0 as a key, so its "0" is read as well."""
     before = grid.cells(composed(tmp_path))
@@ -278,6 +292,10 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(tmp_path: Pa
         ),
         (["calibrate.corpus.max_documents=448"], "expected more than the 448 held-out ones, got 448"),
         (["+trackings={a: 1}"], "trackings: no such section; did you mean tracking?"),
+        (["texts.docstrings.sweep.seeds=[100]"], "texts.docstrings.sweep.seeds: expected seeds that were not tuned on"),
+        (["+texts.docstrings.trian={a: 1}"], "texts.docstrings.trian: no such setting; did you mean train?"),
+        (["texts.docstrings.corpus.source=x"], "texts.docstrings.corpus.source: x: no such source; known: docstrings"),
+        (["+texts.a-b.corpus={source: text}"], "texts: expected names of letters, digits and _, the first a letter"),
     ],
 )
 def test_a_configuration_that_cannot_be_run_is_refused_by_name(tmp_path: Path, overrides: list[str], said: str) -> None:

@@ -62,15 +62,15 @@ def test_the_committed_protocol_can_be_read_and_its_claims_are_the_codes(tmp_pat
 
 
 def test_the_check_refuses_to_judge_seeds_that_were_tuned_on(tmp_path: Path) -> None:
-    (copy(tmp_path) / "conf" / "claims.yaml").write_text("{protocol: {tuning_seeds: [7, 8, 9]}}")
-    compose(tmp_path / "params.yaml", ["sweep.seeds=[2,8,7]"])
+    (copy(tmp_path) / "conf" / "claims.yaml").write_text("{protocol: {tuning_seeds: [7, 70, 90]}}")
+    compose(tmp_path / "params.yaml", ["sweep.seeds=[2,70,7]"])
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 1
-    assert "sweep.seeds: expected seeds that were not tuned on, got 7, 8, which conf/claims.yaml lists" in found.stderr
+    assert "sweep.seeds: expected seeds that were not tuned on, got 7, 70, which conf/claims.yaml lists" in found.stderr
     compose(tmp_path / "params.yaml", ["sweep.seeds=[2,3]"])
     assert check(tmp_path, DVC_EXP_NAME="trial").returncode == 0
     checked = json.loads((tmp_path / "data" / "preregistration.json").read_text())
-    assert (checked["frozen"], checked["protocol"]["tuning_seeds"]) == (None, [7, 8, 9])
+    assert (checked["frozen"], checked["protocol"]["tuning_seeds"]) == (None, [7, 70, 90])
 
 
 def test_the_check_refuses_claims_that_are_not_those_of_the_code(tmp_path: Path) -> None:

@@ -13,7 +13,17 @@ from pathsum.core.storage import read_lines
 from pathsum.records.evaluation import Evaluation
 from pathsum.training.tracker import result
 from pipelines.results import read_results
-from tests.pipelines.workspace import CELLS, CONTROLS, edit, locked, sh, stale, started, with_what_follows
+from tests.pipelines.workspace import (
+    CELLS,
+    CONTROLS,
+    ON_DOCSTRINGS,
+    edit,
+    locked,
+    sh,
+    stale,
+    started,
+    with_what_follows,
+)
 
 
 def test_the_metrics_have_what_a_script_needs(graph: Path) -> None:
@@ -23,6 +33,11 @@ def test_the_metrics_have_what_a_script_needs(graph: Path) -> None:
         assert cell["exactness"] < 1e-10
         assert cell["onset_tokens"] is None  # twenty thousand tokens: the report must not claim a phase change
     assert metrics["missing_cells"] == []
+    other = metrics["texts"]["docstrings"]
+    assert list(other["cells"]) == ON_DOCSTRINGS
+    assert list(other["claims"]) == list(metrics["claims"])
+    assert other["corpus"]["name"] == "docstrings"
+    assert other["corpus"]["bigram_loss_nats"] != metrics["corpus"]["bigram_loss_nats"]
     assert metrics["cells"]["L0S0"]["prefix_matching"] is None
     assert metrics["corpus"]["bigram_loss_nats"] < metrics["corpus"]["unigram_loss_nats"]
     assert metrics["claims"]["two_layer_induction"]["verdict"] == "not"
@@ -46,15 +61,16 @@ def test_wandb_has_one_folder_of_runs_that_tell_themselves_apart(graph: Path) ->
     folders = list((graph / "runs" / "wandb").glob("offline-run-*"))
     found = [json.loads(sh(graph, "wandb", "leet", "inspect", "--summary", "--json", str(f))) for f in folders]
     runs = {run["name"]: run for run in found}
-    models = [*CELLS, *CONTROLS]
-    circuits = [f"{name} circuits" for name in models]
+    corpora = {**dict.fromkeys((*CELLS, *CONTROLS), "python"), **dict.fromkeys(ON_DOCSTRINGS, "docstrings")}
     verdicts = json.loads((graph / "reports" / "metrics.json").read_text())
     claims = json.loads((graph / "data" / "claims.json").read_text())
     reproduced = [claim["verdict"] for claim in verdicts["claims"].values()].count("reproduced")
     said = f"{reproduced} of {len(verdicts['claims'])} claims reproduced"
-    names = [f"{name} python smoke" for name in (*models, *circuits, f"report: {said}", f"tables: {said}")]
+    names = [f"{name}{of} {corpus} smoke" for name, corpus in corpora.items() for of in ("", " circuits")]
+    names += [f"{name}: {said} python smoke" for name in ("report", "tables")]
     assert sorted(run["name"] for run in found) == sorted(names)
     assert set(runs["smeared python smoke"]["tags"]) == {"1 layer", "2 heads", "control", "python", "smoke"}
+    assert set(runs["docstrings-L2H2S1 docstrings smoke"]["tags"]) == {"2 layers", "2 heads", "docstrings", "smoke"}
     for name in CELLS:
         log = read_lines(graph / "models" / name / "log.jsonl", Evaluation)
         training, records = (runs[f"{title} python smoke"] for title in (name, f"{name} circuits"))
@@ -96,6 +112,16 @@ def test_a_model_is_one_file_on_disk_in_store_output_and_cache(graph: Path) -> N
 
 def test_the_lock_does_not_grow_with_the_models(graph: Path) -> None:
     assert not [name for name in CELLS if name in (graph / "dvc.lock").read_text()]
+
+
+def test_the_folder_of_a_model_has_its_tokenizer_and_names_its_text(graph: Path) -> None:
+    for name, text in (("L2H2S0", ""), ("docstrings-L2H2S1", "docstrings")):
+        folder = graph / "models" / name
+        tokens = graph / "data" / "tokens" / text
+        assert (folder / "tokenizer.json").read_bytes() == (tokens / "tokenizer.json").read_bytes()
+        about = json.loads((folder / "text.json").read_text())
+        header = json.loads((tokens / "train.json").read_text())
+        assert about == {"name": text or "python", "hash": header["corpus_hash"]}
 
 
 def test_a_report_before_all_models_are_made_names_those_that_are_missing(graph: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_a_failing_model_stops_neither_the_others_nor_the_report(
 ) -> None:
     assert done.returncode != 0
     assert "L1H2S0: failed: L1H2S0: the loss is nan" in done.stderr
-    assert "models: expected 5 models, got all but L1H2S0, whose errors are above" in done.stderr
+    assert "models: expected 8 models, got all but L1H2S0, whose errors are above" in done.stderr
     assert "the report was made without these models, and names them" in done.stderr
     metrics = json.loads((workspace / "reports" / "metrics.json").read_text())
     assert metrics["missing_cells"] == ["L1H2S0"]

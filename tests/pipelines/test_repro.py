@@ -17,7 +17,7 @@ from tests.commands import command
 def test_a_small_model_of_two_layers_and_of_one_come_first_and_then_the_longest() -> None:
     cells = grid.models(params(ROOT))
     names = list(cells)
-    assert sorted(names) == sorted(grid.cells(params(ROOT)))
+    assert sorted(names) == sorted(grid.every(params(ROOT)))
     assert [(cells[n].model.n_layers, cells[n].model.n_heads) for n in names[:3]] == [(2, 2), (1, 2), (2, 8)]
     sizes = [(cells[n].model.n_layers, cells[n].model.n_heads) for n in names[2:]]
     assert sizes == sorted(sizes, reverse=True)
@@ -88,7 +88,7 @@ def called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     found: list[str] = []
     monkeypatch.setattr(repro, "dvc", lambda *given: found.append(" ".join(given)) or 7)
     monkeypatch.setattr(repro, "run", lambda *given: found.extend(given) or 0)
-    monkeypatch.setattr(grid, "cells", lambda _: {"A": {}, "B": {}})
+    monkeypatch.setattr(grid, "every", lambda _: {"A": {}, "B": {}})
     return found
 
 

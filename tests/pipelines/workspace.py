@@ -11,6 +11,7 @@ import yaml
 
 CELLS = ["L0S0", "L1H2S0", "L2H2S0"]
 CONTROLS = ["smeared", "untrained"]
+ON_DOCSTRINGS = ["docstrings-L0S1", "docstrings-L1H2S1", "docstrings-L2H2S1"]
 TOKENS = 20480  # that each model sees: forty whole batches
 
 

@@ -14,14 +14,22 @@ from pathsum.report.build import write_report
 from pathsum.report.page.lab import export
 from pathsum.report.story import draw_all
 from tests.report import synthetic
-from tests.report.page.small import HOSTILE, documents, random_model, tokenizer, windows
+from tests.report.page.small import HOSTILE, documents, other_tokenizer, random_model, tokenizer, windows
 from tests.report.page.watched import NAME, with_torch_patterns
 
+OTHER = "prose-L2H2S1"
 
-def exported_models() -> dict[str, Any]:
-    """The lab of random models with the names of three of theirs."""
+
+def exported_models() -> list[dict[str, Any]]:
+    """The lab of random models with the names of three of theirs, and of one that was trained on another text."""
     models = {name: random_model(n, n_layers=n, n_heads=2) for n, name in enumerate(("L0S0", "L1H2S0", "L2H2S0"))}
-    return export(models, tokenizer(), windows((*documents()[:3], HOSTILE[4])))
+    passages = (*documents()[:3], HOSTILE[4])
+    words = other_tokenizer()
+    other = {OTHER: random_model(9, words.get_vocab_size(), n_heads=2)}
+    return [
+        export("python", models, tokenizer(), windows(passages)),
+        export("prose", other, words, windows(passages[::-1], words)),
+    ]
 
 
 def made_up_results() -> Results:
@@ -31,7 +39,17 @@ def made_up_results() -> Results:
     drawn = with_torch_patterns(made.cells[NAME])
     guesses = replace(drawn.summary, repeat_second_loss_nats=drawn.summary.repeat_guessing_nats, repeat_top1=0.07)
     moved = [replace(edge, early_head=1 - edge.early_head) for edge in drawn.rows(CompositionRow)]
-    return replace(made, cells={**made.cells, NAME: replace(drawn, summary=guesses).having(composition=moved)})
+    cells = {**made.cells, NAME: replace(drawn, summary=guesses).having(composition=moved)}
+    return replace(made, cells=cells, texts={"prose": prose()})
+
+
+def prose() -> Results:
+    """Return made-up results on another text: one model of each depth, in which no claim holds."""
+    made = synthetic.results(heads=(2,), seeds=(1,), works=False)
+    cells = {
+        f"prose-{name}": replace(c, summary=replace(c.summary, cell=f"prose-{name}")) for name, c in made.cells.items()
+    }
+    return replace(made, cells=cells, controls={}, corpus=replace(made.corpus, name="prose"))
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,9 @@ def project(folder: Path, **train: Any) -> Path:
     tracking = {"mode": "off", "project": "p", "group": "g", "entity": ""}
     sweep = {"n_layers": [2], "n_heads": [cell["model"]["n_heads"]], "d_head": [], "seeds": [3]}
     sweep |= {"by_layers": {}, "overrides": {}, "controls": {}}
-    (folder / "params.yaml").write_text(yaml.safe_dump({**cell, "sweep": sweep, "tracking": tracking}))
+    about = {"corpus": {"name": "text"}, "sweep": sweep, "tracking": tracking}
+    (folder / "params.yaml").write_text(yaml.safe_dump({**cell, **about}))
+    (folder / "data" / "tokens" / "tokenizer.json").write_text("{}")
     return folder
 
 

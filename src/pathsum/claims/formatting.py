@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-_MODEL = re.compile(r"\bL(\d+)(?:H(\d+))?(?:D(\d+))?S(\d+)\b")
+_MODEL = re.compile(r"(?:\b([A-Za-z]\w*)-)?\bL(\d+)(?:H(\d+))?(?:D(\d+))?S(\d+)\b")
 _HEAD = re.compile(r"\bL(\d+)H(\d+)\b")
 
 
@@ -22,8 +22,8 @@ def spelled(text: str) -> str:
 
 
 def _model(name: re.Match[str]) -> str:
-    layers, heads, width, seed = name.groups()
-    parts = [layers_label(int(layers)), heads and f"{heads} heads", width and f"d_head {width}", f"seed {seed}"]
+    text, layers, heads, width, seed = name.groups()
+    parts = [text, layers_label(int(layers)), heads and f"{heads} heads", width and f"d_head {width}", f"seed {seed}"]
     return " · ".join(part for part in parts if part)
 
 

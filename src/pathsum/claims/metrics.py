@@ -5,7 +5,8 @@ import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED
@@ -47,18 +48,28 @@ CORPUS_METRICS = (
 )
 
 
-def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the content of metrics.json, with all numbers but integers rounded to six significant digits."""
+def metrics(
+    results: Results, claims: Sequence[ClaimResult], texts: Mapping[str, Sequence[ClaimResult]] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the content of metrics.json, with all numbers but integers rounded to six significant digits. ``texts``:
+    the verdicts on each further text."""
     found = {
+        **_on_a_text(results, claims),
+        "calibration": {r.detector: _numbers(r, CALIBRATION_METRICS) for r in results.calibration},
+        "provenance": results.provenance,
+        "texts": {text: _on_a_text(results.texts[text], verdicts) for text, verdicts in texts.items()},
+    }
+    return _rounded(found)
+
+
+def _on_a_text(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
+    return {
         "cells": {name: _numbers(cell.summary, CELL_METRICS) for name, cell in results.cells.items()},
         "controls": {name: _numbers(cell.summary, CELL_METRICS) for name, cell in results.controls.items()},
         "corpus": _numbers(results.corpus, CORPUS_METRICS),
         "claims": {c.id: {"value": c.value, "threshold": c.threshold, "verdict": c.verdict} for c in claims},
-        "calibration": {r.detector: _numbers(r, CALIBRATION_METRICS) for r in results.calibration},
         "missing_cells": list(results.missing),
-        "provenance": results.provenance,
     }
-    return _rounded(found)
 
 
 def headline(results: Results, claims: Sequence[ClaimResult]) -> dict[str, float | int]:

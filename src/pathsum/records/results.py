@@ -82,6 +82,7 @@ class Results:
     calibration: list[CalibrationRow]
     coverage: list[CoverageRow] = field(default_factory=list)
     doses: list[DoseRow] = field(default_factory=list)  # led to induction by weights of repeats
+    texts: Mapping[str, Results] = field(default_factory=dict)  # of the grid's further texts, by name
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]

@@ -35,7 +35,7 @@ def write_report(
     figures: Figures,
     folder: Path,
     registered: Preregistration = UNFROZEN,
-    exported: Mapping[str, Any] | None = None,
+    exported: Sequence[dict[str, Any]] = (),
     texts: Sequence[Row] = (),
 ) -> None:
     """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``."""

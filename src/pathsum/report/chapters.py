@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -10,7 +11,7 @@ from pathsum.claims.judging import NOT, PARTLY
 from pathsum.claims.one_layer import confirmed
 from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.sufficiency import MOST
-from pathsum.records.results import Results
+from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import Kept
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
@@ -83,7 +84,21 @@ def one_chapter(results: Results, figures: Figures) -> Section:
     if not results.with_layers(1):
         return told.absent(ONE_LAYER)
     cell = in_detail(results)[1]
-    rows = [
+    caption = (
+        f"Skip-trigrams of {cell.name} that both halves of the documents confirm, with the largest total effects "
+        "(mean × places)."
+    )
+    kinds: dict[str, Kind] = {"source …": "token", "destination": "token", "→ output": "token"}
+    digits = {"more often than by chance (×)": 1}
+    rows = pd.DataFrame(strongest(cell))
+    listed = told.table(rows, caption, digits, kinds, source="skip_trigrams", fold=False)
+    found, more = one_layer.facts(results), (one_layer.TITLE, softmax_competition.TITLE)
+    return told.section(ONE_LAYER, "chapters/one_layer", found, {**figures, "strongest": listed}, *more)
+
+
+def strongest(cell: Cell) -> list[dict[str, Any]]:
+    """Return rows of the confirmed skip-trigrams with the largest total effects."""
+    return [
         {
             "source …": visible(r.source),
             "destination": visible(r.destination),
@@ -93,15 +108,6 @@ def one_chapter(results: Results, figures: Figures) -> Section:
         }
         for r in confirmed(cell)[:LISTED]
     ]
-    caption = (
-        f"Skip-trigrams of {cell.name} that both halves of the documents confirm, with the largest total effects "
-        "(mean × places)."
-    )
-    kinds: dict[str, Kind] = {"source …": "token", "destination": "token", "→ output": "token"}
-    digits = {"more often than by chance (×)": 1}
-    strongest = told.table(pd.DataFrame(rows), caption, digits, kinds, source="skip_trigrams", fold=False)
-    found, more = one_layer.facts(results), (one_layer.TITLE, softmax_competition.TITLE)
-    return told.section(ONE_LAYER, "chapters/one_layer", found, {**figures, "strongest": strongest}, *more)
 
 
 def two_chapter(results: Results, figures: Figures, claims: Claims) -> Section:

@@ -49,7 +49,7 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
     sections = {
         "Models": [*_lines("models", _models(base), _models(now), CELL_METRICS), *(new or [])],
         "Corpus": _lines("corpora", {"corpus": base["corpus"]}, {"corpus": now["corpus"]}, CORPUS_METRICS),
-        "Claims": _lines("claims", base["claims"], now["claims"], ("verdict", "value", "threshold")),
+        "Claims": _lines("claims", _claims(base), _claims(now), ("verdict", "value", "threshold")),
         "Detectors on synthetic corpora": _lines(
             "detectors", base["calibration"], now["calibration"], CALIBRATION_METRICS
         ),
@@ -130,8 +130,15 @@ def _row(move: Any) -> str:
 
 
 def _models(values: Metrics) -> dict[str, Metrics]:
-    """Return the models of the grid and the controls, by name."""
-    return {**values["cells"], **values["controls"]}
+    """Return the models of the grid on all texts, and the controls, by name."""
+    others = (found["cells"] for found in values.get("texts", {}).values())
+    return {**values["cells"], **values["controls"], **{name: cell for cells in others for name, cell in cells.items()}}
+
+
+def _claims(values: Metrics) -> dict[str, Metrics]:
+    """Return the verdicts by claim; those on a further text have its name."""
+    others = values.get("texts", {}).items()
+    return {**values["claims"], **{f"{id} on {text}": v for text, found in others for id, v in found["claims"].items()}}
 
 
 def is_number(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """The content of the report, in order. Every number comes from the records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from pathsum.claims.reliability import coverage
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import corpora, told, verdicts
+from pathsum.report import corpora, elsewhere, told, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, setup
 from pathsum.report.chapters import (
     FAILURES,
@@ -75,7 +75,7 @@ def story(
     claims: Sequence[ClaimResult],
     figures: Figures,
     registered: Preregistration = UNFROZEN,
-    exported: Mapping[str, Any] | None = None,
+    exported: Sequence[dict[str, Any]] = (),
     texts: Sequence[corpora.Row] = (),
 ) -> Document:
     """Compose the whole report, with a lab if there are ``exported`` models."""
@@ -84,7 +84,7 @@ def story(
     by_id = {claim.id: claim for claim in claims}
     chapters = (
         setup_chapter(results, registered),
-        *([_lab(exported, results)] if exported and exported["models"] else []),
+        *([_lab(exported, results)] if exported and exported[0]["models"] else []),
         zero_chapter(results, figures),
         one_chapter(results, figures),
         two_chapter(results, figures, by_id),
@@ -92,6 +92,7 @@ def story(
         failures_chapter(results, cards),
         learning_chapter(results, figures, by_id),
         *(section_of(name, results, figures) for name in AFTER_LEARNING),
+        elsewhere.chapter(results, claims, texts),
         trust_chapter(results, figures),
         told.section(CLAIMS, "chapters/claims", {}, {"claims": Claims(tuple(cards))}),
     )
@@ -114,13 +115,24 @@ def story(
     )
 
 
-def _lab(exported: Mapping[str, Any], results: Results) -> Section:
-    """Return the section with the lab: ``exported`` models that run in the reader's browser."""
-    words = [visible(word) for word in exported["tokenizer"]["words"]]
-    about = {"tokenizer": {**exported["tokenizer"], "words": words}, "passages": exported["passages"]}
-    models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
-    some = len(models) < len(results.layer_counts())
-    return told.section(LAB, "chapters/lab", {"some": some}, {"lab": Widget("lab", LAB, models, about)})
+def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
+    """Return the section with the lab: models, ``exported`` by text, that run in the reader's browser."""
+    cells = {name: cell for some in (results, *results.texts.values()) for name, cell in some.cells.items()}
+    models = tuple({**model, **roles(cells[model["name"]])} for text in exported for model in text["models"])
+    about = {
+        "texts": [{"tokenizer": _printable(text["tokenizer"]), "passages": text["passages"]} for text in exported],
+        "text_of": {model["name"]: i for i, text in enumerate(exported) for model in text["models"]},
+        "deepest": exported[0]["models"][-1]["name"],
+    }
+    found = {
+        "some": len(exported[0]["models"]) < len(results.layer_counts()),
+        "others": [text["text"] for text in exported[1:] if text["models"]],
+    }
+    return told.section(LAB, "chapters/lab", found, {"lab": Widget("lab", LAB, models, about)})
+
+
+def _printable(tokenizer: dict[str, Any]) -> dict[str, Any]:
+    return {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
 
 
 def section_of(name: str, results: Results, figures: Figures) -> Section:

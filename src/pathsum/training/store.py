@@ -1,4 +1,5 @@
-"""A training run in the store: runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors
+"""A training run in the store, runs/<fingerprint>/: cell.json  device.json  text.json  tokenizer.json  log.jsonl
+checkpoints/<step>.safetensors
 
 A finished run has a manifest. An unfinished one has saved states instead (training/state.py).
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from pathsum.core.manifest import MANIFEST, damage
 
-LOG, CHECKPOINTS, ABOUT = "log.jsonl", "checkpoints", ("cell.json", "device.json")
+LOG, CHECKPOINTS, ABOUT = "log.jsonl", "checkpoints", ("cell.json", "device.json", "text.json", "tokenizer.json")
 
 
 def log_until(path: Path, step: int) -> bytes:

@@ -47,7 +47,7 @@ def tags(name: str, model: ModelConfig) -> tuple[str, ...]:
     """Return the tags of a model: numbers of layers and heads, and whether it is a control."""
     layers = f"{model.n_layers} layer{'' if model.n_layers == 1 else 's'}"
     heads = (f"{model.n_heads} heads",) if model.n_layers else ()
-    return (layers, *heads, *(() if GRID_NAME.fullmatch(name) else ("control",)))
+    return (layers, *heads, *(() if GRID_NAME.fullmatch(name.rpartition("-")[2]) else ("control",)))
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:

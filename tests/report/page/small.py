@@ -43,6 +43,12 @@ def tokenizer() -> Tokenizer:
     return train_tokenizer((*documents(), *HOSTILE), TokenizerConfig(d_vocab=D_VOCAB, train_bytes=1 << 20))
 
 
+@functools.cache
+def other_tokenizer() -> Tokenizer:
+    """Return the tokenizer of another text, with fewer tokens."""
+    return train_tokenizer(documents()[:40], TokenizerConfig(d_vocab=D_VOCAB - 40, train_bytes=1 << 20))
+
+
 def random_model(seed: int, d_vocab: int = D_VOCAB, **changes: object) -> Transformer:
     """Weights of order 1, as the page has them."""
     plain = {"n_layers": 2, "n_heads": 3, "d_head": 5, "d_model": 13, "embedding_std": 0.7, "n_ctx": N_CTX}
@@ -54,7 +60,7 @@ def random_model(seed: int, d_vocab: int = D_VOCAB, **changes: object) -> Transf
     return half_precision(model)
 
 
-def windows(texts: tuple[str, ...]) -> torch.Tensor:
+def windows(texts: tuple[str, ...], words: Tokenizer | None = None) -> torch.Tensor:
     """BOS and the first tokens of each text, repeated where it is short."""
-    rows = [tokenizer().encode(text).ids for text in texts]
+    rows = [(words or tokenizer()).encode(text).ids for text in texts]
     return torch.tensor([[BOS, *(row * N_CTX)[:N_CTX]] for row in rows])

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.report import synthetic
+from tests.report.conftest import OTHER
 from tests.report.page import small
 from tests.report.page.browser import Browser
 
@@ -53,6 +54,21 @@ def test_a_text_is_read_as_the_tokenizer_does(page: Browser) -> None:
     choose(page, "#lab-text", small.HOSTILE[6])
     assert len(page.texts(TOKENS)) == small.N_CTX
     assert f"Only the first {small.N_CTX - 1} tokens are read" in page.text("#lab-summary")
+
+
+def test_a_model_reads_with_the_tokenizer_of_the_text_that_it_was_trained_on(page: Browser) -> None:
+    written = "def f(x): return deep(induction)"
+    choose(page, "#lab-text", written)
+    for name, words in ((OTHER, small.other_tokenizer()), ("L2H2S0", small.tokenizer())):
+        choose(page, "#lab-model", name)
+        assert len(page.texts(TOKENS)) == min(small.N_CTX, 1 + len(words.encode(written).ids))
+        assert f"among all {words.get_vocab_size()} tokens" in page.text("#lab-summary")
+        go(page, f"model={name}&passage=1")
+        address = page.ask("document.querySelector('#lab-link').href")
+        assert "passage=1" in address
+        passage = page.ask("document.querySelector('#lab-text').value")
+        assert len(page.texts(TOKENS)) == min(small.N_CTX, 1 + len(words.encode(passage).ids))
+        choose(page, "#lab-text", written)
 
 
 def test_what_is_switched_off_changes_losses_and_is_undone(page: Browser) -> None:

@@ -30,11 +30,12 @@ def runs_on_page(config: ModelConfig) -> bool:
 
 @torch.no_grad()
 def export(
-    models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
+    text: str, models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
 ) -> dict[str, Any]:
-    """Return the data of the lab, the tokenizer, passages of text, and ``models`` with their names."""
+    """Return the data of the lab for one text: its name, the tokenizer, passages of it, and ``models`` with names."""
     inputs = windows[:, :-1]
     return {
+        "text": text,
         "tokenizer": packed_tokenizer(tokenizer),
         "passages": [tokenizer.decode(window[1:].tolist()).strip("\ufffd") for window in inputs[:PASSAGES]],
         "models": [packed_model(name, half_precision(model), inputs) for name, model in models.items()],

@@ -4,16 +4,17 @@
   if (!MODERN) return;
   const $ = byId("lab");
   const lab = document.getElementById("lab");
-  const { tokenizer: packed, passages } = JSON.parse($("data").textContent);
-  const tokenizer = new Tokenizer(packed);
+  const { texts, text_of, deepest } = JSON.parse($("data").textContent);
+  for (const text of texts) text.tokenizer = new Tokenizer(text.tokenizer);
+  const textOf = (name) => texts[text_of[name]]; // that a model was trained on
   const models = modelsOf("lab", async (about) => new Model(about, await unpack(about.numbers, Float16Array)));
-  const deepest = [...models.keys()].at(-1);
   const BLOCK = 24; // random tokens, twice
   const MODES = Object.fromEntries([...$("mode").options].slice(1).map(({ value, text }) => [value, text]));
   const SIDES = { Q: "queries", K: "keys", V: "values" };
   const FRESH = { head: "", token: 0, key: null, target: null, off: [] }; // off: heads with modes, and edges, as in Run
   let state = { ...FRESH, model: deepest, text: null, seed: 1 };
   let model, intact, run; // run: with the interventions of the state
+  let { tokenizer, passages } = textOf(deepest);
 
   // The run without interventions. The latest one is kept: the presets read it before it is drawn.
   function runIntact(model, tokens) {
@@ -29,6 +30,7 @@
     const loaded = await models.get(state.model)();
     if (wanted !== state) return; // changed again meanwhile
     model = loaded;
+    ({ tokenizer, passages } = textOf(model.name));
     const random = state.text === null;
     const read = random ? tokenizer.randomTwice(state.seed, blockOf(model)) : [0, ...tokenizer.encode(state.text)];
     const tokens = read.slice(0, model.n_ctx);
@@ -76,7 +78,7 @@
 
   function bestCopied(shown, seed) {
     const block = blockOf(shown);
-    const second = runIntact(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
+    const second = runIntact(shown, textOf(shown.name).tokenizer.randomTwice(seed, block)).losses.slice(block);
     return { head: shown.induction ?? "", token: block + second.indexOf(Math.min(...second)) };
   }
 
@@ -130,9 +132,10 @@
     if (!location.hash.startsWith("#lab?")) return false;
     const said = new URLSearchParams(location.hash.slice(5));
     const number = (name) => (/^\d{1,9}$/.test(said.get(name)) ? Number(said.get(name)) : null);
+    const named = models.has(said.get("model")) ? said.get("model") : deepest;
     change({
-      model: models.has(said.get("model")) ? said.get("model") : deepest,
-      text: said.has("random") ? null : (passages[number("passage") ?? -1] ?? said.get("text") ?? ""),
+      model: named,
+      text: said.has("random") ? null : (textOf(named).passages[number("passage") ?? -1] ?? said.get("text") ?? ""),
       ...{ seed: number("random") ?? 1, head: said.get("head") ?? "", token: number("token") ?? 0 },
       ...{ key: number("key"), target: number("target"), off: said.get("off")?.split(" ") ?? [] },
     });

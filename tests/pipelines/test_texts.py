@@ -1,6 +1,7 @@
-"""`make corpora`: the corpora that it uses, the rows that it writes, and one run on a tiny text."""
+"""`make repro TEXT=…` and `make corpora`: which texts, what is chosen and written, and one run on a tiny text."""
 
 import csv
+import json
 import random
 import sys
 from contextlib import nullcontext
@@ -13,17 +14,17 @@ import pytest
 from pathsum.claims import registry
 from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
-from pipelines import corpora as module
-from pipelines.corpora import arguments, corpora, sweep
+from pipelines import texts as module
 from pipelines.paths import ROOT
 from pipelines.scratch import choose_profile, copy_tree
+from pipelines.texts import arguments, fit, profiles, sweep
 from tests.pipelines.workspace import edit, run, started
 from tests.report import synthetic
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, text: str | None, *more: str) -> dict[str, dict[str, Any]]:
     monkeypatch.chdir(ROOT)
-    return corpora(arguments([*([] if text is None else ["--text", text]), *more]))
+    return profiles(arguments([*([] if text is None else ["--text", text]), *more]))
 
 
 def test_texts_come_beside_the_listed_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,18 +41,34 @@ def test_texts_come_beside_the_listed_corpora(monkeypatch: pytest.MonkeyPatch) -
     assert list(asked(monkeypatch, None, "--only", "python", "--profile", "sinusoidal")) == ["python@sinusoidal"]
 
 
-LISTED = r"expected NAME=GLOB or NAME@PROFILE=GLOB, NAME not of \['python', 'synthetic'\], got"
+def test_a_text_without_a_name_is_named_by_its_folder_or_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    for glob, name in (
+        ("notes/**/*.md", "notes"), ("/a/b c/*.txt", "b_c"), ("~/x/war+peace.v2.txt", "war_peace_v2"), ("*", "text"),
+        ("docs/log", "log"), ("../[ab]/x.txt", "x"),
+    ):  # fmt: skip
+        (found,) = asked(monkeypatch, f"'{glob}'", "--only").values()
+        assert found["corpus"]["name"] == name
+    both = asked(monkeypatch, "notes/a.md 'notes/b.md'", "--only")
+    assert [text["corpus"]["paths"] for text in both.values()] == [
+        [str(ROOT / "notes/a.md")],
+        [str(ROOT / "notes/b.md")],
+    ]
+
+
+TAKEN = (
+    r"TEXT: expected NAME=GLOB with a NAME other than \['python', 'synthetic', 'figures', 'tables', 'sinusoidal'\], got"
+)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ((None, "--only", "pyton"), "--only: pyton: no such corpus in conf/corpora.yaml; did you mean python"),
-        (("essays/*.txt",), LISTED),
-        (("python=a",), LISTED),
-        (("../a=b",), LISTED),
+        (("python=a",), TAKEN),
+        (("docs/tables/*",), TAKEN),
+        (("", "--only"), "expected a text, got none; give TEXT='GLOB' or"),
         (("a@nope=x", "--only"), "nope: no such profile in conf/profile/; known: corpora, gpu"),
-        ((None, "--only"), "expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only"),
+        ((None, "--only"), "expected a text, got none; give TEXT='GLOB' or"),
     ],
 )
 def test_what_names_no_corpus_is_refused(monkeypatch: pytest.MonkeyPatch, given: Any, said: str) -> None:
@@ -67,14 +84,38 @@ def test_a_list_of_corpora_that_names_no_folders_is_refused(
     (tmp_path / "conf" / "corpora.yaml").write_text(content)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=r"conf/corpora.yaml: expected"):
-        corpora(arguments([]))
+        profiles(arguments([]))
 
 
-def test_a_text_without_files_is_refused_before_any_corpus_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_without_files_is_refused_before_any_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(module, "made", lambda *_: pytest.fail("a corpus was made"))
-    with pytest.raises(ValueError, match=r"TEXT: a=.*docs/\*\.nope: matches no file; quote it"):
+    monkeypatch.setattr(module, "made", lambda *_: pytest.fail("a model was made"))
+    with pytest.raises(ValueError, match=r"TEXT: expected UTF-8 text files, got:\n  - .*docs/\*\.nope: names no file"):
         sweep(arguments(["--text", "b=docs/*.md a=docs/*.nope", "--only"]))
+
+
+@pytest.mark.parametrize(
+    ("documents", "size", "share", "vocabulary"),
+    [
+        (2000, 2000, 0.1, None),
+        (400, 5000, 0.2, None),
+        (100, 5000, 0.3, 512),
+        (3, 40_000, 0.3, 320),
+        (5000, 40, 0.3, 512),
+    ],
+)
+def test_a_small_text_has_a_larger_share_for_verdicts_and_fewer_tokens(
+    tmp_path: Path, documents: int, size: int, share: float, vocabulary: int | None
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("|".join(f"{i:08}" + "x" * (size - 8) for i in range(documents)))
+    profile: dict[str, Any] = {"corpus": {"paths": [str(path)], "separator": "|"}}
+    first = fit("a", profile)
+    assert profile["corpus"]["validation_share"] == share
+    assert profile.get("tokenizer") == (vocabulary and {"d_vocab": vocabulary})
+    assert fit("a", profile) == first
+    path.write_text(path.read_text().replace("x", "y", 1))
+    assert fit("a", profile) != first
 
 
 @pytest.mark.parametrize("line", ["profile: laptop # last", "profile:  'a'", "{profile: a}", "/profile: a"])
@@ -128,12 +169,17 @@ def test_each_corpus_has_a_row_of_its_own_results_and_one_that_fails_stops_no_ot
     locks: list[Path] = []
     monkeypatch.setattr(module, "REPORTS", tmp_path)
     monkeypatch.setattr(module, "SCRATCH", tmp_path / "scratch")
-    monkeypatch.setattr(module, "prepare", lambda folder, profile: prepared.update({folder.name: profile["corpus"]}))
+
+    def prepare(folder: Path, profile: dict[str, Any]) -> None:
+        prepared[folder.name] = profile["corpus"]
+        (folder / ".git").mkdir(parents=True)
+
+    monkeypatch.setattr(module, "prepare", prepare)
     monkeypatch.setattr(module, "run", lambda folder, *_: folder.name in made)
     monkeypatch.setattr(module, "read_results", lambda folder: made[folder.name])
     monkeypatch.setattr(module, "held", lambda path, work: nullcontext(locks.append(path)))
     with pytest.raises(ValueError, match="no verdicts on b, whose errors are above"):
-        module.sweep(arguments(["--text", "a=Makefile b=README.md c=LICENSE", "--only"]))
+        module.sweep(arguments(["--text", "a=Makefile b=README.md c=LICENSE", "--only", "--rows"]))
     assert locks == [tmp_path / "scratch" / "lock"]  # two calls would replace each other's copies
     assert [corpus["paths"] for corpus in prepared.values()] == [
         [str(ROOT / n)] for n in ("Makefile", "README.md", "LICENSE")
@@ -148,29 +194,32 @@ def prose(path: Path) -> None:
     path.write_text("\n\n".join(" ".join(rng.choices(words, k=400)) for _ in range(2000)))
 
 
-def test_a_text_gives_a_row_and_a_second_run_makes_nothing_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_gives_a_report_and_a_second_run_reads_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     project = tmp_path / "project"
     copy_tree(project)
     edit(project / "conf" / "config.yaml", "tracking: wandb #", "tracking: none #")
-    edit(project / "conf" / "profile" / "smoke.yaml", "n_heads: [2]", "n_layers: [2]\n  n_heads: [2]")
+    edit(project / "conf" / "profile" / "smoke.yaml", "  n_heads: [2]\n", "  n_layers: [2]\n  n_heads: [2]\n")
     prose(project / "a.txt")
-    command = (sys.executable, "-m", "pipelines.corpora", "--profile", "smoke", "--only", "--separator", r"\n\n")
-    command += ("--text", "a=a.txt", "--jobs", "1")
+    before = {path: path.read_bytes() for path in (project / "reports").rglob("*") if path.is_file()}
+    command = (sys.executable, "-m", "pipelines.texts", "--profile", "smoke", "--only", "--separator", r"\n\n")
+    command += ("--text", "a.txt", "--jobs", "1")
     done = run(project, *command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    found = (rows := read(project / "reports"))["a@smoke"]
-    assert rows.keys() == {"a@smoke", *read(ROOT / "reports")}  # rows of the project are kept
-    assert (found["models"], found["missing"], found["onsets"]) == ("1", "", "0 of 1")
-    cells = project / ".scratch" / "corpora" / "a@smoke" / "models"
-    assert [model.name for model in cells.iterdir()] == ["L2H2S0"]  # no controls, although the profile has some
-    assert (found["two_layer_induction"], found["path_expansion_exact"]) == ("not", "reproduced")
-    assert {p.name for p in (project / "runs").iterdir()}  # shared by all corpora
+    assert "pathsum: a@smoke: 2000 documents, 4.8 MB; 5% for tuning and as many for verdicts" in done.stderr
+    assert f"pathsum: a@smoke: the report is {project}/reports/a@smoke/index.html" in done.stderr
+    report = project / "reports" / "a@smoke"
+    metrics = json.loads((report / "metrics.json").read_text())
+    assert (list(metrics["cells"]), metrics["controls"], metrics["texts"]) == (["L2H2S0"], {}, {})
+    assert metrics["corpus"]["name"] == "a"
+    assert {path: path.read_bytes() for path in before} == before  # the committed report stays
+    assert not (project / "dvc.lock").exists()
     again = run(project, *command)
-    assert again.returncode == 0
-    assert "a@smoke, with the text as it was read before; delete .scratch/corpora/a@smoke to read it" in again.stderr
-    assert "as it was read" not in done.stderr
     assert not started(again.stdout + again.stderr)
-    assert read(project / "reports") == rows
+    edit(project / "a.txt", "\n\n", "\n\nnew ")
+    third = run(project, *command, "--rows")
+    assert third.returncode == 0, third.stdout[-2000:] + third.stderr[-4000:]
+    assert {"tokenize", "train"} <= started(third.stdout + third.stderr)
+    assert json.loads((report / "metrics.json").read_text())["corpus"] != metrics["corpus"]
+    assert (rows := read(project / "reports")).keys() == {"a@smoke", *read(ROOT / "reports")}  # others are kept
+    assert (rows["a@smoke"]["models"], rows["a@smoke"]["onsets"]) == ("1", "0 of 1")

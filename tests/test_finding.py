@@ -25,15 +25,18 @@ def between(values: Iterable[float | None], digits: int) -> str:
 def test_the_finding_has_the_numbers_of_the_report() -> None:
     finding = " ".join(README.partition("## The finding")[2].partition("\n![")[0].split())
     zero, one, two = ([c for c in METRICS["cells"].values() if c["n_layers"] == n] for n in range(3))
+    english = [c for c in METRICS["texts"]["docstrings"]["cells"].values() if c["n_layers"] == 2]
     for key, name, digits in (
         ("val_loss_nats", "loss (nats per token)", (2, 2, 2)),
         ("prefix_matching", "prefix matching, best head (0..1; uniform attention 0.005)", (2, 3, 2)),
         ("previous_token", "attention to the previous token, best first-layer head (0..1)", (2, 2, 2)),
         ("in_context_loss_drop_nats", "in-context loss drop (nats per token)", (2, 2, 2)),
     ):
-        row = [between((c[key] for c in cells), n) for cells, n in zip((zero, one, two), digits, strict=True)]
+        groups = zip((zero, one, two, english), (*digits, digits[-1]), strict=True)
+        row = [between((c[key] for c in cells), n) for cells, n in groups]
         assert f"| {name} | {' | '.join(row)} |" in finding
-    onset = between((c["onset_tokens"] / 1e6 for c in two), 1)
+    onset, of_english = (between((c["onset_tokens"] / 1e6 for c in cells), 1) for cells in (two, english))
+    assert f"| onset of the phase change (million tokens) | none | none | {onset} | {of_english} |" in finding
     assert f"onset after {onset} million tokens" in finding
     verdicts = [METRICS["claims"][c.id]["verdict"] for c in registry.claims().values() if c.section != OWN]
     reproduced, partly, missed = (verdicts.count(v) for v in (REPRODUCED, PARTLY, NOT))

@@ -87,7 +87,7 @@ def test_results_pushed_by_one_clone_leave_nothing_to_do_in_another(tmp_path: Pa
         kill_a_trainer(broken)
         assert broken.wait(600) != 0
         succeeds(ssh, "repro", ssh.start("repro", MAKE_REPRO, one), 600)
-        assert len(list((one / "models").iterdir())) == 8
+        assert len(list((one / "models").iterdir())) == 11
         port, key = start_server(ssh, tmp_path)
         add_remote(one, port, key, store)
         half = ssh.start("half", ("dvc", "push", "--jobs=1"), one)

@@ -1,8 +1,6 @@
 """Corpora give the same documents on every machine, and name what cannot be used."""
 
-import base64
 import gzip
-import hashlib
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from pathsum.text.python_sources import PythonCorpus
 from pathsum.text.text_files import text_documents
 from pathsum.text.tokenizer import RUN, _without_long_runs, token_bytes, tokenizer_hash, train_tokenizer
 from pathsum.text.tokens import read_tokens, write_tokens
+from tests.text.installed import install
 
 HUB = HubCorpus(
     source="hub", name="h", validation_share=0.1, dataset="a/b", subset="", split="train", text_field="text",
@@ -49,16 +48,7 @@ def python_corpus(*names: str, max_documents: int = 100) -> PythonCorpus:
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Install a distribution `pathsum-fake` 1.7 of five unsorted files, of which one is empty and one a duplicate."""
-    record = []
-    for name, text in {"b.py": "b = 1\n", "a.py": "a = 'é'\n", "c.py": "b = 1\n", "empty.py": "", "x.txt": "x"}.items():
-        (tmp_path / "fake").mkdir(exist_ok=True)
-        (tmp_path / "fake" / name).write_text(text, encoding="utf-8")
-        sha = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        record.append(f"fake/{name},sha256={sha},{len(text.encode())}")
-    info = tmp_path / "pathsum_fake-1.7.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pathsum-fake\nVersion: 1.7\n")
-    (info / "RECORD").write_text("\n".join(record) + "\n")
+    install(tmp_path, {"b.py": "b = 1\n", "a.py": "a = 'é'\n", "c.py": "b = 1\n", "empty.py": "", "x.txt": "x"})
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

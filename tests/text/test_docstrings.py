@@ -1,6 +1,5 @@
 """Docstrings of installed distributions are the same documents on every machine."""
 
-import base64
 import hashlib
 import warnings
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from pathsum.text.corpus import documents, load_corpus
 from pathsum.text.docstrings import SHORTEST, DocstringCorpus, docstrings
 from pipelines.paths import ROOT, read_yaml
+from tests.text.installed import install
 
 LONG = "x" * (SHORTEST + 1)
 SOURCE = f'''"""module {LONG}
@@ -53,19 +53,6 @@ def test_all_long_docstrings_come_in_order_without_indentation() -> None:
 @pytest.mark.parametrize("source", [f'"""{LONG}"""\ndef f(:', f'"""{LONG}"""\ntype X = int', "\0", ""])
 def test_a_file_that_the_oldest_python_cannot_parse_is_left_out(source: str) -> None:
     assert docstrings(source.encode()) == []
-
-
-def install(folder: Path, files: dict[str, str]) -> None:
-    record = []
-    (folder / "fake").mkdir()
-    for name, text in files.items():
-        (folder / "fake" / name).write_text(text, encoding="utf-8")
-        sha = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        record.append(f"fake/{name},sha256={sha},{len(text.encode())}")
-    info = folder / "pathsum_fake-1.7.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pathsum-fake\nVersion: 1.7\n")
-    (info / "RECORD").write_text("\n".join(record) + "\n")
 
 
 def corpus(*names: str, **reference: str) -> DocstringCorpus:

@@ -17,7 +17,7 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
 from pathsum.report.figures.base import in_detail
 from pathsum.report.figures.symbols import visible
-from pathsum.report.page.document import ClaimCard, Kind, Section
+from pathsum.report.page.document import ClaimCard, Kind, Section, Table
 from pathsum.report.theme import Figures, calibrated, detectors
 from pathsum.report.themes import (
     agreement,
@@ -88,10 +88,7 @@ def one_chapter(results: Results, figures: Figures) -> Section:
         f"Skip-trigrams of {cell.name} that both halves of the documents confirm, with the largest total effects "
         "(mean × places)."
     )
-    kinds: dict[str, Kind] = {"source …": "token", "destination": "token", "→ output": "token"}
-    digits = {"more often than by chance (×)": 1}
-    rows = pd.DataFrame(strongest(cell))
-    listed = told.table(rows, caption, digits, kinds, source="skip_trigrams", fold=False)
+    listed = skip_trigrams(strongest(cell), caption)
     found, more = one_layer.facts(results), (one_layer.TITLE, softmax_competition.TITLE)
     return told.section(ONE_LAYER, "chapters/one_layer", found, {**figures, "strongest": listed}, *more)
 
@@ -108,6 +105,13 @@ def strongest(cell: Cell) -> list[dict[str, Any]]:
         }
         for r in confirmed(cell)[:LISTED]
     ]
+
+
+def skip_trigrams(rows: list[dict[str, Any]], caption: str) -> Table:
+    """Return the table of ``strongest`` rows, which may have a column "text" as well."""
+    kinds: dict[str, Kind] = {"source …": "token", "destination": "token", "→ output": "token"}
+    digits = {"more often than by chance (×)": 1}
+    return told.table(pd.DataFrame(rows), caption, digits, kinds, ["text"], source="skip_trigrams", fold=False)
 
 
 def two_chapter(results: Results, figures: Figures, claims: Claims) -> Section:

@@ -9,10 +9,9 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import layers_label
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import corpora, told
-from pathsum.report.chapters import strongest
+from pathsum.report import chapters, corpora, told
 from pathsum.report.figures.base import in_detail
-from pathsum.report.page.document import Kind, Section, Table
+from pathsum.report.page.document import Section, Table
 from pathsum.report.told import Frames
 
 TITLE = "On other text"
@@ -81,8 +80,8 @@ def by_claim(rows: Sequence[corpora.Row]) -> Table:
 def skip_trigrams(texts: Mapping[str, Results]) -> Table:
     """Return the strongest skip-trigrams of a one-layer model on each further text."""
     cells = {text: cell for text, found in texts.items() if (cell := in_detail(found).get(1))}
-    shown: list[dict[str, Any]] = [{"text": text, **row} for text, cell in cells.items() for row in strongest(cell)]
+    shown: list[dict[str, Any]] = [
+        {"text": text, **row} for text, cell in cells.items() for row in chapters.strongest(cell)
+    ]
     caption = "Skip-trigrams of one-layer models that both halves of the documents confirm, largest total effect first."
-    kinds: dict[str, Kind] = {"source …": "token", "destination": "token", "→ output": "token"}
-    digits = {"more often than by chance (×)": 1}
-    return told.table(pd.DataFrame(shown), caption, digits, kinds, ["text"], source="skip_trigrams", fold=False)
+    return chapters.skip_trigrams(shown, caption)

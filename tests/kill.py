@@ -11,6 +11,7 @@ import argparse
 import filecmp
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,7 @@ STAGES = {
     "report": "reports/figures",
 }
 REPRO = (sys.executable, "-m", "pipelines.repro")
+MENDED_BY = re.findall(r"`(git checkout [^`]*)`", Path("docs/recovery.md").read_text())[0]
 COMPARED = ("data", "models", "circuits", "reports")
 LONG, GONE = 12.0, 5.0  # seconds to the latest kill; seconds after which no process of the command may run
 
@@ -59,15 +61,14 @@ def kill(graph: Path, work: Path, chance: random.Random, dvc_alone: bool, at_loc
     _, alive = psutil.wait_procs(tree, GONE)
     assert not alive, f"still running: {[process.cmdline() for process in alive]}"
     done = run(work, *REPRO)
-    if done.returncode:  # dvc.lock or the run cache was being written
-        sh(work, "git", "checkout", "dvc.lock")
-        shutil.rmtree(work / ".dvc" / "cache" / "runs", ignore_errors=True)
+    if done.returncode:  # a file of DVC was being written
+        sh(work, "bash", "-c", MENDED_BY)
         sh(work, *REPRO)
     made = {p.relative_to(f) for f in (graph, work) for part in COMPARED for p in (f / part).rglob("*") if p.is_file()}
     same = filecmp.cmpfiles(graph, work, sorted(map(str, made)), shallow=False)[0]
     assert not (other := sorted({*map(str, made)} - set(same))), f"other bytes: {other[:9]}"
     moment = "at dvc.lock" if at_lock else f"after {seconds:.1f} s"
-    mended = ", with the two commands of docs/recovery.md" if done.returncode else ""
+    mended = ", with the commands of docs/recovery.md" if done.returncode else ""
     return f"{' and '.join(names)}: {'DVC alone' if dvc_alone else 'the process group'} {moment}{mended}"
 
 

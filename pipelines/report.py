@@ -23,7 +23,7 @@ from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.compare import MEASURED
-from pathsum.report.corpora import FILE, read_rows, row
+from pathsum.report.corpora import FILE, read_onsets, read_rows, row
 from pathsum.report.figures.base import in_detail
 from pathsum.report.page.lab import export, runs_on_page
 from pathsum.report.story import draw_all
@@ -71,7 +71,7 @@ if __name__ == "__main__":
             second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
-            results = dataclasses.replace(results, provenance=about)
+            results = dataclasses.replace(results, provenance=about, known=read_onsets(REPORTS / FILE))
             stored = read_records(CLAIMS, ClaimResult)
             named = {
                 text: [grid.full_name(text, claim) for claim in registry.claims()] for text in ("", *results.texts)

@@ -23,6 +23,7 @@ from pathsum.config import unknown
 from pathsum.core.store import held
 from pathsum.report.corpora import row, write_rows
 from pathsum.text.text_files import text_documents
+from pathsum.text.tokenizing import LEAST
 from pipelines import repro
 from pipelines.handwritten import read_settings
 from pipelines.paths import REPORTS, RUNS, stage
@@ -125,8 +126,10 @@ def fit(name: str, profile: dict[str, Any]) -> str:
     if vocabulary:
         profile["tokenizer"] = {"d_vocab": vocabulary}
     said = f"{plural(documents, 'document')}, {size / 1e6:.1f} MB; {share / 2:.0%} for tuning and as many for verdicts"
+    few = "; few documents, so they are cut, and verdicts are about this text, not about other text of its kind"
     short = f"; a vocabulary of {vocabulary} tokens, because the text is short" if vocabulary else ""
-    print(f"pathsum: {name}: {said}{short}", file=sys.stderr)
+    cut = few if documents * share / 2 < LEAST["verdict"] else ""
+    print(f"pathsum: {name}: {said}{short}{cut}", file=sys.stderr)
     return whole.hexdigest()
 
 

@@ -147,7 +147,7 @@ def test_dvc_notices_each_change_of_code_that_a_fingerprint_covers(stage: str) -
 
 CONFIGURATION = {
     "src/pathsum/config.py", "src/pathsum/training/tracker.py", "src/pathsum/report/dashboard.py", "pipelines/paths.py",
-    "pipelines/pool.py", "pipelines/progress.py", "src/pathsum/claims/formatting.py",
+    "pipelines/pool.py", "pipelines/progress.py", "pipelines/forecast.py", "src/pathsum/claims/formatting.py",
 }  # fmt: skip
 
 

@@ -215,14 +215,14 @@ def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path:
 
 
 def test_each_further_text_has_models_of_its_own_and_no_controls(tmp_path: Path) -> None:
-    values = composed(tmp_path, "+texts.docstrings.train.tokens=123456")
+    values = composed(tmp_path, "texts.docstrings.train.tokens=123456")
     main, every = grid.cells(values), grid.every(values)
     others = {name: cell for name, cell in every.items() if name not in main}
     assert [name for name in every if name not in others] == list(main)
     assert len(others) == 9
     assert {(name.split("-")[0], cell["text"]) for name, cell in others.items()} == {("docstrings", "docstrings")}
-    assert others["docstrings-L2H4S8"]["model"] == main["L2H4S5"]["model"]
-    assert others["docstrings-L2H4S8"]["train"] == main["L2H4S5"]["train"] | {"tokens": 123456}
+    assert others["docstrings-L2H4S11"]["model"] == main["L2H4S5"]["model"]
+    assert others["docstrings-L2H4S11"]["train"] == main["L2H4S5"]["train"] | {"tokens": 123456}
     assert grid.texts(values)["docstrings"]["corpus"] == values["texts"]["docstrings"]["corpus"]  # replaced as a whole
     assert list(grid.every(composed(tmp_path, "texts.docstrings=null"))) == list(main)
     assert list(grid.every(composed(tmp_path, "texts=none"))) == list(main)

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -13,9 +14,11 @@ import pytest
 
 from pathsum.claims import registry
 from pathsum.claims.registry import judge_all
+from pathsum.records.corpus import CorpusSummary
 from pathsum.report.corpora import row, write_rows
+from pipelines import forecast
 from pipelines import texts as module
-from pipelines.paths import ROOT
+from pipelines.paths import ROOT, params
 from pipelines.scratch import choose_profile, copy_tree
 from pipelines.texts import arguments, fit, profiles, sweep
 from tests.pipelines.workspace import edit, run, started
@@ -105,7 +108,7 @@ def test_a_text_without_files_is_refused_before_any_model_is_made(monkeypatch: p
     ],
 )
 def test_a_small_text_has_a_larger_share_for_verdicts_and_fewer_tokens(
-    tmp_path: Path, documents: int, size: int, share: float, vocabulary: int | None
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], documents: int, size: int, share: float, vocabulary: int | None
 ) -> None:
     path = tmp_path / "a.txt"
     path.write_text("|".join(f"{i:08}" + "x" * (size - 8) for i in range(documents)))
@@ -114,6 +117,8 @@ def test_a_small_text_has_a_larger_share_for_verdicts_and_fewer_tokens(
     assert profile["corpus"]["validation_share"] == share
     assert profile.get("tokenizer") == (vocabulary and {"d_vocab": vocabulary})
     assert fit("a", profile) == first
+    few = documents * share / 2 < 10
+    assert ("few documents, so they are cut, and verdicts are about this text" in capsys.readouterr().err) == few
     path.write_text(path.read_text().replace("x", "y", 1))
     assert fit("a", profile) != first
 
@@ -223,3 +228,31 @@ def test_a_text_gives_a_report_and_a_second_run_reads_it_again(tmp_path: Path, m
     assert json.loads((report / "metrics.json").read_text())["corpus"] != metrics["corpus"]
     assert (rows := read(project / "reports")).keys() == {"a@smoke", *read(ROOT / "reports")}  # others are kept
     assert (rows["a@smoke"]["models"], rows["a@smoke"]["onsets"]) == ("1", "0 of 1")
+
+
+@pytest.mark.parametrize(
+    ("saving", "expected"),
+    [
+        (
+            0.5,
+            r"new: an ideal induction head could save 0\.50 nats per token; induction heads expected at 0\.\d M tokens",
+        ),
+        (0.03, r"expected at .*, not within the 2\.0 M of training; what helps: train\.tokens=\d{7,}, or for prose"),
+    ],
+)
+def test_a_run_says_when_to_expect_induction_heads(
+    saving: float, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecast, "REPORTS", ROOT / "reports")
+    about = synthetic.made(
+        CorpusSummary, name="new", corpus_hash="0123456789ab", n_ctx=256, induction_saving_nats=saving
+    )
+    assert re.search(expected, said := forecast.said(params(ROOT), about))
+    assert ("not within" in said) == (saving == 0.03)
+
+
+def test_without_known_texts_or_models_there_is_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = synthetic.made(CorpusSummary, name="new", corpus_hash="0", n_ctx=256, induction_saving_nats=0.5)
+    monkeypatch.setattr(forecast, "REPORTS", tmp_path)
+    assert forecast.said(values := params(ROOT), about) == ""
+    assert forecast.said({**values, "sweep": {**values["sweep"], "n_layers": [0, 1], "controls": {}}}, about) == ""

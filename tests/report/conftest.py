@@ -11,6 +11,7 @@ from pathsum.claims.registry import judge_all
 from pathsum.records.composition import CompositionRow
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
+from pathsum.report.corpora import Row, row
 from pathsum.report.page.lab import export
 from pathsum.report.story import draw_all
 from tests.report import synthetic
@@ -43,6 +44,11 @@ def made_up_results() -> Results:
     return replace(made, cells=cells, texts={"prose": prose()})
 
 
+def rows_of_others() -> list[Row]:
+    """Return the row of the results on another text."""
+    return [row("prose", prose(), judge_all(prose()))]
+
+
 def prose() -> Results:
     """Return made-up results on another text: one model of each depth, in which no claim holds."""
     made = synthetic.results(heads=(2,), seeds=(1,), works=False)
@@ -62,6 +68,8 @@ def full(results: Results, made_once: Callable[[str, Callable[[Path], object]], 
     """Return the folder of their report."""
 
     def write(folder: Path) -> None:
-        write_report(results, judge_all(results), draw_all(results), folder, exported=exported_models())
+        write_report(
+            results, judge_all(results), draw_all(results), folder, exported=exported_models(), texts=rows_of_others()
+        )
 
     return made_once("reports", write)

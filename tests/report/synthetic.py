@@ -15,6 +15,7 @@ from pathsum.records.calibration import CalibrationRow, CoverageRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.evaluation import Evaluation
+from pathsum.records.onsets import TextOnsets
 from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import HEADS, Kept
 from pathsum.records.suffixes import CONTROLS_OF, Condition, Cut
@@ -40,6 +41,10 @@ HOSTILE = (
 )
 METHODS = ("zero", "mean", "resample")
 N_CTX, EVALS, BUDGET = 64, 12, 8_000_000
+KNOWN = tuple(  # texts on the line onset = 10 000 √(batch · n_ctx) / saving
+    TextOnsets(name, f"hash of {name}", saving, 1.0, 4, 256, 2_000_000, (round(320_000 / saving),) * 2)
+    for name, saving in {"c": 0.6, "manual": 0.4, "notes": 0.3, "letters": 0.2, "news": 0.1}.items()
+)
 
 
 def made(kind: type[Any], width: float = 0.1, /, **given: Any) -> Any:
@@ -118,6 +123,7 @@ def results(
             bigram_loss_nats=3.4,
             bigram_smoothing="interpolated, 0.9",
         ),
+        known=list(KNOWN),
         ngrams=[
             made(NGramRow, kind="bigram", tokens=f"{t}␟{u}", ids="1 2", count=100 - i)
             for i, (t, u) in enumerate(_pairs())
@@ -205,6 +211,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             n_ctx=N_CTX,
             d_vocab=1024,
             seed=seed,
+            batch=4,
             repeat_weight=1.0,
             repeat_tokens=0,
             tokens_seen=BUDGET,

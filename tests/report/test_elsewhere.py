@@ -4,14 +4,13 @@ from dataclasses import replace
 
 from pathsum.claims.judging import NOT, REPRODUCED
 from pathsum.claims.registry import claims, judge_all
-from pathsum.report import corpora, elsewhere
+from pathsum.report import elsewhere
 from pathsum.report.page.document import Table
 from tests.report import synthetic
-from tests.report.conftest import prose
+from tests.report.conftest import prose, rows_of_others
 
 RESULTS = replace(synthetic.results(), texts={"prose": prose()})
-ROWS = [corpora.row("prose", prose(), judge_all(prose()))]
-CHAPTER = elsewhere.chapter(RESULTS, judge_all(RESULTS), ROWS)
+CHAPTER = elsewhere.chapter(RESULTS, judge_all(RESULTS), rows_of_others(), {})
 BY_DEPTH, SKIP_TRIGRAMS, BY_CLAIM = (block for block in CHAPTER.blocks if isinstance(block, Table))
 
 
@@ -58,6 +57,6 @@ def test_the_chapter_says_which_texts_have_an_onset() -> None:
 
 
 def test_a_grid_with_one_text_says_how_to_add_others() -> None:
-    alone = elsewhere.chapter(synthetic.results(), [], [])
+    alone = elsewhere.chapter(synthetic.results(), [], [], {})
     assert not alone.blocks
     assert "make corpora" in alone.paragraphs[0]

@@ -31,7 +31,7 @@ from pathsum.report.page.render import SCRIPTS, TEMPLATES, WIDGETS
 from pathsum.report.story import FIRST, contents, draw_all
 from pathsum.report.themes import norm_scales
 from tests.report import synthetic
-from tests.report.conftest import exported_models, made_up_results
+from tests.report.conftest import exported_models, made_up_results, rows_of_others
 
 ALL_SCRIPTS = [*SCRIPTS, *chain(*WIDGETS.values())]
 
@@ -171,7 +171,7 @@ def test_equal_records_give_equal_bytes_and_a_file_of_an_earlier_report_is_remov
     (tmp_path / "figures" / "old.svg").write_text("")
     results = made_up_results()
     figures = draw_all(results, 1, 2) | draw_all(results, 0, 2)  # the shares of two processes
-    write_report(results, judge_all(results), figures, tmp_path, exported=exported_models())
+    write_report(results, judge_all(results), figures, tmp_path, exported=exported_models(), texts=rows_of_others())
     first, second = ({p.relative_to(d): p.read_bytes() for d in [f] for p in f.rglob("*.*")} for f in (full, tmp_path))
     assert first == second  # nor is the old file there
 

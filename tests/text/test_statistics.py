@@ -109,6 +109,9 @@ def test_the_baselines_are_ordered_and_the_rows_are_those_asked_for(folder: Path
     assert summary.source_documents == 101
     assert summary.train_documents + summary.tuning_documents + summary.verdict_documents == 101
     assert 0 < summary.repeated_share < 1
+    assert 0 < summary.repeated_pairs < summary.repeat_reliability < 1
+    led, _, _ = corpus_statistics(folder, "p", 37, HOW, repeat_weight=5.0)
+    assert 0.003 < summary.induction_saving_nats < led.induction_saving_nats / 2
     assert {kind: sum(r.kind == kind for r in rows) for kind in ("unigram", "bigram", "skip_trigram")} == {
         "unigram": 7, "bigram": 7, "skip_trigram": 7
     }  # fmt: skip

@@ -22,6 +22,7 @@ THEMES = (
     "formation",
     "joint_ablation",
     "dose_response",
+    "forecast",
     "sweep",
     "controls",
     "onset_twins",

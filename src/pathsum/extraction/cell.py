@@ -31,7 +31,7 @@ from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.training.evaluate import token_losses
 
 MODEL = {"n_layers", "n_heads", "d_model", "d_head", "n_ctx", "positions", "norm", "smeared_keys"}
-TRAIN = {"shuffled", "repeat_weight", "repeat_tokens"}
+TRAIN = {"batch", "shuffled", "repeat_weight", "repeat_tokens"}
 _SEED = 2021
 Part = Callable[[TrainedModel, EvalData, ExtractConfig], dict[str, list[Any]]]
 

@@ -36,6 +36,9 @@ class CorpusSummary:
     bigram_loss_nats: float  # of the best smoothed bigram model on the judged windows
     bigram_smoothing: str  # smoothing method and its constant, chosen on tuning documents (docs/framework.md §3.1)
     repeated_share: float  # share of tokens of the judged windows that end a trigram seen earlier in the window, 0..1
+    repeated_pairs: float  # share of tokens of tuning windows that complete a pair seen earlier in the window, 0..1
+    repeat_reliability: float  # there, share of the followers of earlier occurrences that are the next token, 0..1
+    induction_saving_nats: float  # there, what an ideal induction head could save (docs/framework.md §6.8), per token
 
 
 @record("ngrams", "counts", "text/statistics.py", stored="data/statistics/ngrams.parquet", stage="statistics")

@@ -15,6 +15,7 @@ from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.heads import HeadRow
+from pathsum.records.onsets import TextOnsets
 from pathsum.records.registry import name_of, tables
 from pathsum.records.roles import MATCHES, HeadRoles
 from pathsum.records.summary import CellSummary
@@ -82,6 +83,7 @@ class Results:
     calibration: list[CalibrationRow]
     coverage: list[CoverageRow] = field(default_factory=list)
     doses: list[DoseRow] = field(default_factory=list)  # led to induction by weights of repeats
+    known: list[TextOnsets] = field(default_factory=list)  # onsets on the texts of corpora.csv
     texts: Mapping[str, Results] = field(default_factory=dict)  # of the grid's further texts, by name
 
     def with_layers(self, n_layers: int) -> list[Cell]:

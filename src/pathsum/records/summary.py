@@ -28,6 +28,7 @@ class CellSummary:
     shuffled: bool  # whether the tokens of each training window were in random order (control)
     repeat_weight: float  # at first, weight in the training loss of tokens that complete a pair seen in the window
     repeat_tokens: int  # tokens seen until that weight is 1; 0 = it is held to the end
+    batch: int  # windows per update of training
     tokens_seen: int  # in training
     weights_hash: str
     val_loss_nats: float  # on verdict windows; val_loss_low, val_loss_high: 95 % bootstrap over documents

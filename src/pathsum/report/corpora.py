@@ -10,6 +10,7 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import millions, number
 from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
+from pathsum.records.onsets import TextOnsets
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
 from pathsum.records.verdicts import ClaimResult
@@ -25,6 +26,7 @@ HEADINGS = {  # heading of each column of the first table
     "documents": "judged documents",
     "windows": "judged windows",
     "d_vocab": "vocabulary",
+    "induction_saving_nats": "what an ideal induction head could save (nats per token)",
     "repeat_weight": "weight of repeats",
     "seeds": "seeds",
     "models": "models",
@@ -41,7 +43,7 @@ HEADINGS = {  # heading of each column of the first table
 
 def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
     """Return the row of one corpus: its description, its models, and the verdict and median of each claim."""
-    about = results.corpus
+    about, onsets = results.corpus, text_onsets(name, results)
     parts = about.train_documents + about.tuning_documents + about.verdict_documents
     pieces = f" pieces ({about.source_documents} documents)" if parts > about.source_documents else ""
     summaries, two = [c.summary for c in results.cells.values()], [c.summary for c in results.with_layers(2)]
@@ -52,12 +54,16 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         "documents": f"{about.judged_documents}{pieces}",
         "windows": about.judged_windows,
         "d_vocab": about.d_vocab,
-        "repeat_weight": f"{max((s.repeat_weight for s in summaries), default=1):g}",
+        "induction_saving_nats": f"{onsets.saving_nats:.4f}",
+        "repeat_weight": f"{onsets.repeat_weight:g}",
+        "batch": onsets.batch,
+        "n_ctx": onsets.n_ctx,
+        "tokens": onsets.tokens,
         "seeds": " ".join(map(str, sorted({s.seed for s in summaries}))),
         "models": len(summaries),
         "missing": " ".join(results.missing),
         "prefix_matching": " ".join(number(s.prefix_matching) for s in two),
-        "onset_tokens": " ".join("none" if s.onset_tokens is None else str(s.onset_tokens) for s in two),
+        "onset_tokens": " ".join(str(tokens or "none") for tokens in onsets.onset_tokens),
         "onsets": f"{sum(s.onset_tokens is not None for s in two)} of {len(two)}",
         **{v: sum(c.verdict == v for c in claims) for v in (REPRODUCED, PARTLY, NOT, ABSENT)},
     }
@@ -66,6 +72,39 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
         passing = f"{len(c.values) - len(c.short)} of {len(c.values)}"
         found |= {c.id: c.verdict, f"{c.id}_median": median, f"{c.id}_passing": passing}
     return {key: str(value) for key, value in found.items()}
+
+
+def text_onsets(name: str, results: Results) -> TextOnsets:
+    """Return the onsets of the two-layer models on one text."""
+    two, about = [cell.summary for cell in results.with_layers(2)], results.corpus
+    return TextOnsets(
+        text=name,
+        corpus_hash=about.corpus_hash[:12],
+        saving_nats=about.induction_saving_nats,
+        repeat_weight=max((s.repeat_weight for s in two), default=1.0),
+        batch=max((s.batch for s in two), default=0),
+        n_ctx=about.n_ctx,
+        tokens=min((s.tokens_seen for s in two), default=0),
+        onset_tokens=tuple(s.onset_tokens for s in two),
+    )
+
+
+def read_onsets(path: Path) -> list[TextOnsets]:
+    """Return the onsets of every row of corpora.csv at ``path``; none if there is no such file."""
+    return [
+        TextOnsets(
+            text=r["corpus"],
+            corpus_hash=r["corpus_hash"],
+            saving_nats=float(r["induction_saving_nats"]),
+            repeat_weight=float(r["repeat_weight"]),
+            batch=int(r["batch"]),
+            n_ctx=int(r["n_ctx"]),
+            tokens=int(r["tokens"]),
+            onset_tokens=tuple(None if n == "none" else int(n) for n in r["onset_tokens"].split()),
+        )
+        for r in read_rows(path)
+        if "tokens" in r  # rows before 2026-11-30 have no onset to compare
+    ]
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -12,6 +12,8 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report import chapters, corpora, told
 from pathsum.report.figures.base import in_detail
 from pathsum.report.page.document import Section, Table
+from pathsum.report.theme import Figures
+from pathsum.report.themes import forecast
 from pathsum.report.told import Frames
 
 TITLE = "On other text"
@@ -24,7 +26,7 @@ MEASURES = {  # by heading: the column, and its decimals
 }
 
 
-def chapter(results: Results, claims: Sequence[ClaimResult], rows: Sequence[corpora.Row]) -> Section:
+def chapter(results: Results, claims: Sequence[ClaimResult], rows: Sequence[corpora.Row], figures: Figures) -> Section:
     """Compare the texts of the grid, and list the verdicts on all texts (``rows``: those on all but the first)."""
     if not rows:
         return Section(TITLE, ("The grid has one text; “make corpora” adds others.",))
@@ -39,7 +41,8 @@ def chapter(results: Results, claims: Sequence[ClaimResult], rows: Sequence[corp
         "by_claim": by_claim([own, *rows]),
         "skip_trigrams": skip_trigrams(results.texts),
     }
-    return told.section(TITLE, "chapters/elsewhere", found, blocks)
+    found["forecast"] = forecast.facts(results)
+    return told.section(TITLE, "chapters/elsewhere", found, {**figures, **blocks}, forecast.TITLE)
 
 
 def by_depth(results: Results) -> Table:

@@ -92,7 +92,7 @@ def story(
         failures_chapter(results, cards),
         learning_chapter(results, figures, by_id),
         *(section_of(name, results, figures) for name in AFTER_LEARNING),
-        elsewhere.chapter(results, claims, texts),
+        elsewhere.chapter(results, claims, texts, figures),
         trust_chapter(results, figures),
         told.section(CLAIMS, "chapters/claims", {}, {"claims": Claims(tuple(cards))}),
     )

@@ -19,6 +19,7 @@ from pathsum.config import ExtractConfig
 from pathsum.core.storage import write_whole
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.text.frequent import ngram_rows
+from pathsum.text.offer import offer
 from pathsum.text.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
 from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.text.tokens import PARTS, read_tokens
@@ -26,6 +27,7 @@ from pathsum.text.windows import HeldOut, Windows
 
 UNIGRAM, SPARSE = "unigram_counts", ("data", "indices", "indptr")  # names of arrays in the file
 CHUNK = 1 << 22  # tokens counted at a time
+OFFERED = 8, 256  # tuning windows, per document and in all, in which repeats are measured
 DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
 
 
@@ -84,12 +86,12 @@ class CorpusStatistics:
 
 
 def corpus_statistics(
-    folder: Path, name: str, n_ctx: int, config: ExtractConfig
+    folder: Path, name: str, n_ctx: int, config: ExtractConfig, repeat_weight: float = 1.0
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
     """Return the summary, the frequent n-grams and the statistics of the tokenized corpus ``name`` in ``folder``.
 
-    Windows have ``n_ctx`` tokens. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its
-    files do not belong together or are smaller than a window."""
+    Windows have ``n_ctx`` tokens; ``repeat_weight`` is that of the training loss. Raises FileNotFoundError if
+    ``tokenize_corpus`` has not run, and ValueError if its files do not belong together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:
@@ -102,7 +104,11 @@ def corpus_statistics(
     bigram: Counts = counts.toarray() if d_vocab <= DENSE_VOCAB else counts
     held_out_unigram = np.asarray(pair_counts(held_out.windows, d_vocab).sum(axis=0)).ravel()
     smoothing = best_smoothing(BigramTable.of(bigram, unigram), pair_counts(Windows(tuning.tokens, n_ctx), d_vocab))
-    statistics = CorpusStatistics(unigram, bigram, smoothing)
+    statistics, chosen = (
+        CorpusStatistics(unigram, bigram, smoothing),
+        HeldOut.of(tuning.tokens, n_ctx, *OFFERED).batch(),
+    )
+    offered = offer(chosen.numpy(), np.exp(-statistics.losses(chosen).numpy()), repeat_weight)
     documents = sum(file.header.documents for file in files)
     if (pieces := folder / "pieces.json").is_file():  # the documents were cut
         documents = json.loads(pieces.read_text(encoding="utf-8"))["documents"]
@@ -124,6 +130,9 @@ def corpus_statistics(
         bigram_loss_nats=statistics.losses(held_out.batch()).mean().item(),
         bigram_smoothing=str(smoothing),
         repeated_share=repeated_share(held_out.windows, d_vocab),
+        repeated_pairs=offered.repeated,
+        repeat_reliability=offered.reliability,
+        induction_saving_nats=offered.saving_nats,
     )
     return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), config.top_k), statistics
 

@@ -256,6 +256,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             **_score_paths(n_layers, heads, works, rng),
             **_suffixes(heads, works),
             **_fuzzy_matching(n_layers, works),
+            **_repeated_names(n_layers, works),
             **_how_induction_works(n_layers, heads, log, works),
             **_content(n_layers, heads, works, rng),
         },
@@ -485,6 +486,19 @@ def _fuzzy_matching(n_layers: int, works: bool) -> dict[str, list[Any]]:
         if n_layers > 1
     ]
     return rows("fuzzy_matching", found, 0.05, n=39)
+
+
+def _repeated_names(n_layers: int, works: bool) -> dict[str, list[Any]]:
+    """Return names that cost more without the key edges if the claims hold; the text of one tries to break the page."""
+    names = ("D␟urs␟ley", "␟".join(HOSTILE[:2]))
+    found = [
+        {"kind": kind, "method": method, "name": name, "cut_nats": 0.5 + x, "cost_nats": x}
+        for method, more in (("zero", 0.0), ("resample", 0.25))
+        for kind, name, x in (("all", "", 2.0), ("control", "", 0.0), *(("name", name, 3.0) for name in names))
+        for x in (x * works + more,)
+        if n_layers > 1
+    ]
+    return rows("repeated_names", found, first_nats=3.5, loss_nats=0.5)
 
 
 def _content(n_layers: int, heads: Sequence[Any], works: bool, rng: random.Random) -> dict[str, list[Any]]:

@@ -11,7 +11,7 @@ from tests.report.conftest import prose, rows_of_others
 
 RESULTS = replace(synthetic.results(), texts={"prose": prose()})
 CHAPTER = elsewhere.chapter(RESULTS, judge_all(RESULTS), rows_of_others(), {})
-BY_DEPTH, SKIP_TRIGRAMS, BY_CLAIM = (block for block in CHAPTER.blocks if isinstance(block, Table))
+BY_DEPTH, SKIP_TRIGRAMS, NAMES, BY_CLAIM = (block for block in CHAPTER.blocks if isinstance(block, Table))
 
 
 def lines(table: Table) -> list[dict[str, str]]:
@@ -53,7 +53,8 @@ def test_each_claim_has_its_verdict_on_each_text() -> None:
 
 def test_the_chapter_says_which_texts_have_an_onset() -> None:
     assert "On prose, an onset of induction is found in 0 of 1 two-layer model;" in CHAPTER.paragraphs[0]
-    assert {line["text"] for line in lines(SKIP_TRIGRAMS)} == {"prose"}
+    assert {line["text"] for line in (*lines(SKIP_TRIGRAMS), *lines(NAMES))} == {"prose"}
+    assert lines(NAMES)[0]["name"] == "D|urs|ley"
 
 
 def test_a_grid_with_one_text_says_how_to_add_others() -> None:

@@ -14,7 +14,7 @@ from pathsum.records.paths import ContentRow, ContentScoreRow, MatchingRow, Scor
 from pathsum.records.results import Cell
 from pathsum.records.suffixes import CONTROLS_OF, Cut, SuffixCutRow
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.themes import content, fuzzy_matching, suffixes
+from pathsum.report.themes import content, fuzzy_matching, repeated_names, suffixes
 from tests.report import synthetic
 from tests.report.synthetic import frames, only, texts
 
@@ -210,3 +210,20 @@ def test_what_was_not_measured_is_not_told() -> None:
     assert len(fuzzy_matching.section(only(WORKS.having(fuzzy_matching=matches)), {}).paragraphs) == 2
     assert fuzzy_matching.facts(frames(WORKS.having(fuzzy_matching=[]))) == {}
     assert fuzzy_matching.fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None
+
+
+# ---- repeated names -------------------------------------------------------------------------------------------------
+
+
+def test_names_that_repeat_stand_above_all_names_and_the_control() -> None:
+    section = repeated_names.section(only(WORKS, OTHER, synthetic.cell(1, 3, 0)), {})
+    assert "costs 0.00 to 2.00 nats per token with zero ablation and 0.25 to 2.25" in section.paragraphs[1]
+    assert "(range over models: 2). The control" in section.paragraphs[1]
+    (table,) = texts(section)
+    assert [row[2] for row in table] == ["zero"] * 4 + ["resample"] * 2
+    assert table[0][:2] == ["L2H3S0", "D|urs|ley"]
+    assert [row[-4:] for row in table[2:4]] == [
+        ["3.50", "0.50", "2.50", "2.00 [1.90, 2.10]"],
+        ["3.50", "–", "0.50", "0.00 [−0.10, 0.10]"],
+    ]
+    assert repeated_names.facts(only(synthetic.cell(1, 3, 0))) == {}

@@ -14,6 +14,7 @@ THEMES = (
     "content",
     "suffixes",
     "fuzzy_matching",
+    "repeated_names",
     "norm_scales",
     "softmax_competition",
     "attention_sinks",

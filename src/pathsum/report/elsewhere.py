@@ -13,7 +13,7 @@ from pathsum.report import chapters, corpora, told
 from pathsum.report.figures.base import in_detail
 from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures
-from pathsum.report.themes import forecast
+from pathsum.report.themes import forecast, repeated_names
 from pathsum.report.told import Frames
 
 TITLE = "On other text"
@@ -31,17 +31,20 @@ def chapter(results: Results, claims: Sequence[ClaimResult], rows: Sequence[corp
     if not rows:
         return Section(TITLE, ("The grid has one text; “make corpora” adds others.",))
     own = corpora.row(results.corpus.name, results, claims)
+    names = repeated_names.table(results.texts, "text", source="repeated_names", fold=False)
     found = {
         "main": results.corpus.name,
         "texts": {text: Frames(found.cells).cells for text, found in results.texts.items()},
         "rows": rows,
+        "names": names.rows,
+        "forecast": forecast.facts(results),
     }
     blocks = {
         "by_depth": by_depth(results),
         "by_claim": by_claim([own, *rows]),
         "skip_trigrams": skip_trigrams(results.texts),
+        "repeated_names": names,
     }
-    found["forecast"] = forecast.facts(results)
     return told.section(TITLE, "chapters/elsewhere", found, {**figures, **blocks}, forecast.TITLE)
 
 

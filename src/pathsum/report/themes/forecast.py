@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from pathsum.claims.formatting import millions
 from pathsum.records.results import Results
@@ -16,7 +17,7 @@ from pathsum.report.theme import Theme
 from pathsum.text.onset_law import fit, forecast
 
 TITLE = "A forecast of the onset"
-FIGURE = "onset_forecast"
+FIGURE, GREY = "onset_forecast", "#d0d0d0"
 
 
 def facts(results: Results) -> dict[str, Any]:
@@ -70,34 +71,32 @@ def table(found: dict[str, Any]) -> Table:
 
 
 def onset_forecast(results: Results) -> Figure | None:
-    """Draw the onset of each model against its forecast."""
+    """Draw the onset of each model over its forecast, a line per text."""
     if not (found := facts(results)):
         return None
-    shown, colour = found["shown"], symbols.layer_colour(2)
+    shown, colour = found["shown"].sort_values("expected", ascending=False), symbols.layer_colour(2)
 
     def paint(canvas: Canvas) -> None:
         ax = canvas.subplots()
-        for r in shown.itertuples():
+        for y, r in enumerate(shown.itertuples()):
             face = colour if r.weight == 1 else "white"
-            high = r.trained if pd.isna(r.onset) else r.onset
-            ax.plot([r.low / 1e6, r.high / 1e6], [high / 1e6] * 2, color=symbols.FAINT, lw=2, zorder=1)
-            ax.plot([r.expected / 1e6] * len(r.onsets), [n / 1e6 for n in r.onsets], "o", ms=5.5, mfc=face, mec=colour)
+            ax.plot([r.low / 1e6, r.high / 1e6], [y, y], color=GREY, lw=8, solid_capstyle="butt", zorder=1)
+            ax.plot(r.expected / 1e6, y, "|", ms=14, mew=2, color=symbols.ACCENT)
+            ax.plot([n / 1e6 for n in r.onsets], [y] * len(r.onsets), "o", ms=6, mfc=face, mec=colour)
             if len(r.onsets) < r.models:
-                ax.plot(r.expected / 1e6, r.trained / 1e6, "^", ms=7, mfc="white", mec=colour)
-            ax.annotate(r.text, (r.high / 1e6, high / 1e6), (4, 0), textcoords="offset points", fontsize=9, va="center")
-        ends = [min(shown["low"].min(), *map(min, filter(None, shown["onsets"]))), shown["high"].max()]
-        ax.plot([x / 1e6 for x in ends], [x / 1e6 for x in ends], color=symbols.FAINT, lw=0.8, zorder=0)
-        ax.set(
-            xscale="log", yscale="log", xlabel="onset expected by the other texts (million tokens)",
-            ylabel="onset (million tokens)",
-        )  # fmt: skip
+                ax.plot(r.trained / 1e6, y, ">", ms=8, mfc="white", mec=colour)
+        ax.set(xscale="log", xlabel=symbols.TOKENS_SEEN, yticks=range(len(shown)))
+        ax.set_yticklabels(shown["text"])
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_locator(NullLocator())
 
     caption = (
-        "A dot per two-layer model; bars: 95 % prediction intervals, at a text's median onset; triangles: no onset by "
-        "the end of training; open dots: trained with a weight of repeats. The law does not know the text itself."
+        "Bar and line: the onset that the other texts expect, with its 95 % prediction interval. Dots: two-layer "
+        "models (open: trained with a weight of repeats); triangles: models without an onset by the end of training."
     )
     data = shown.assign(onsets=[" ".join(map(str, onsets)) for onsets in shown["onsets"]])
-    return picture(FIGURE, TITLE, caption, data, (7.6, 5.2), paint)
+    return picture(FIGURE, TITLE, caption, data, (7.6, 0.9 + 0.42 * len(shown)), paint)
 
 
 section = told.from_results(TITLE, "forecast", facts, forecasts=table)

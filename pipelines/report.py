@@ -86,7 +86,7 @@ if __name__ == "__main__":
             others = second.submit(draw_all, results, 1, 2)
             sizes = load(ExtractConfig, section(values, "extract"), "extract")
             exported = [read_lab("", results, results.layer_counts(), sizes)]
-            exported += [read_lab(text, found, [2], sizes) for text, found in results.texts.items()]
+            exported += [read_lab(text, found, [1, 2], sizes) for text, found in results.texts.items()]
             figures = draw_all(results, 0, 2) | others.result()
         write_report(results, claims, figures, REPORTS, registered, exported, rows)
         cells = grid.every(values)

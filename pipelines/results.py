@@ -70,7 +70,7 @@ def provenance(
         "trained_on": ", ".join(sorted({cell.summary.device for cell in cells.values()})),
         "positions": ", ".join(sorted({settings[name]["model"]["positions"] for name in cells})),
         "libraries": {name: version(name) for name in LIBRARIES},
-        "corpus_sources": ", ".join(section(values, "corpus").get("distributions", ())),
+        "corpus_sources": ", ".join(d.partition("=")[0] for d in section(values, "corpus").get("distributions", ())),
         "corpus_hash": corpus.corpus_hash,
         "tokenizer_hash": corpus.tokenizer_hash,
         "weights": {name: cell.summary.weights_hash for name, cell in cells.items()},

@@ -126,9 +126,9 @@ def fit(name: str, profile: dict[str, Any]) -> str:
     if vocabulary:
         profile["tokenizer"] = {"d_vocab": vocabulary}
     said = f"{plural(documents, 'document')}, {size / 1e6:.1f} MB; {share / 2:.0%} for tuning and as many for verdicts"
-    few = "; few documents, so they are cut, and verdicts are about this text, not about other text of its kind"
+    few = "; few documents: where they have to be cut, verdicts are about this text, not about others of its kind"
     short = f"; a vocabulary of {vocabulary} tokens, because the text is short" if vocabulary else ""
-    cut = few if documents * share / 2 < LEAST["verdict"] else ""
+    cut = few if documents * share / 2 < 2 * LEAST["verdict"] else ""
     print(f"pathsum: {name}: {said}{short}{cut}", file=sys.stderr)
     return whole.hexdigest()
 

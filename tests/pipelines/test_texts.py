@@ -15,7 +15,7 @@ import pytest
 from pathsum.claims import registry
 from pathsum.claims.registry import judge_all
 from pathsum.records.corpus import CorpusSummary
-from pathsum.report.corpora import row, write_rows
+from pathsum.report.corpora import read_onsets, row, text_onsets, write_rows
 from pipelines import forecast
 from pipelines import texts as module
 from pipelines.paths import ROOT, params
@@ -117,8 +117,8 @@ def test_a_small_text_has_a_larger_share_for_verdicts_and_fewer_tokens(
     assert profile["corpus"]["validation_share"] == share
     assert profile.get("tokenizer") == (vocabulary and {"d_vocab": vocabulary})
     assert fit("a", profile) == first
-    few = documents * share / 2 < 10
-    assert ("few documents, so they are cut, and verdicts are about this text" in capsys.readouterr().err) == few
+    few = documents * share / 2 < 20
+    assert ("few documents: where they have to be cut, verdicts are about this text" in capsys.readouterr().err) == few
     path.write_text(path.read_text().replace("x", "y", 1))
     assert fit("a", profile) != first
 
@@ -162,6 +162,17 @@ def test_a_row_has_the_corpus_and_every_verdict(tmp_path: Path) -> None:
     assert read(tmp_path)["b"]["missing"] == "L2H2S9"
     assert write_rows([{**found["b"], "a_new_claim": "partly"}], tmp_path) == ["a|x"]  # judged on other claims
     assert list(read(tmp_path)) == ["b"]
+
+
+def test_onsets_survive_the_table(tmp_path: Path) -> None:
+    results = synthetic.results(heads=(2,))
+    first, *_ = results.with_layers(2)
+    cells = {**results.cells, first.name: replace(first, summary=replace(first.summary, onset_tokens=None))}
+    results = replace(results, cells=cells)
+    write_rows([row("a", results, judge_all(results))], tmp_path)
+    assert read_onsets(tmp_path / "corpora.csv") == [text_onsets("a", results)]
+    assert text_onsets("a", results).onset_tokens == (None, 4_200_000)
+    assert read_onsets(tmp_path / "none.csv") == []
 
 
 def test_each_corpus_has_a_row_of_its_own_results_and_one_that_fails_stops_no_other(
@@ -233,11 +244,8 @@ def test_a_text_gives_a_report_and_a_second_run_reads_it_again(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("saving", "expected"),
     [
-        (
-            0.5,
-            r"new: an ideal induction head could save 0\.50 nats per token; induction heads expected at 0\.\d M tokens",
-        ),
-        (0.03, r"expected at .*, not within the 2\.0 M of training; what helps: train\.tokens=\d{7,}, or for prose"),
+        (0.5, r"10% of .* could save 0\.50 nats per token; induction heads expected at 0\.\d M tokens \(95 %.* M\)$"),
+        (0.03, r"expected at .*, not within the 2\.0 M of training\. What helps .*: more tokens, or for prose the"),
     ],
 )
 def test_a_run_says_when_to_expect_induction_heads(
@@ -247,8 +255,14 @@ def test_a_run_says_when_to_expect_induction_heads(
     about = synthetic.made(
         CorpusSummary, name="new", corpus_hash="0123456789ab", n_ctx=256, induction_saving_nats=saving
     )
-    assert re.search(expected, said := forecast.said(params(ROOT), about))
+    said = forecast.said(params(ROOT), about)
+    assert re.search(expected, said)
     assert ("not within" in said) == (saving == 0.03)
+    values = params(ROOT)
+    alone = {**values, "sweep": {**values["sweep"], "controls": {}}}  # a control has other batches
+    assert forecast.said(alone, about) == said
+    weighted = {**values, "train": {**values["train"], "repeat_weight": 2.0}}
+    assert "interval" not in forecast.said(weighted, about)
 
 
 def test_without_known_texts_or_models_there_is_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,3 +164,10 @@ def test_a_share_is_a_ratio_whose_whole_is_clearly_above_0() -> None:
     )
     for other in (whole - whole.mean() + 0.1, -whole):
         assert share_interval(whole, other, independent(whole), generator()) == NO_INTERVAL
+
+
+def test_a_share_of_which_some_documents_have_nothing_has_finite_ends() -> None:
+    """Some of the draws hold none of the five documents that count."""
+    whole = torch.tensor([1.0] * 5 + [0.0] * 3)
+    found = share_interval(0.5 * whole, whole, torch.arange(8), torch.Generator().manual_seed(0))
+    assert found == pytest.approx((0.5, 0.5, 0.5))

@@ -13,9 +13,9 @@ VOCAB, N = 64, 48
 CONSTANT = 1 / VOCAB  # a bigram model that knows nothing
 
 
-def measured(windows: np.ndarray, weight: float = 1.0) -> Offer:
+def measured(windows: np.ndarray, weight: float = 1.0, bigram: float | np.ndarray = CONSTANT) -> Offer:
     rows = np.concatenate([np.zeros((len(windows), 1), dtype=np.int64), windows], axis=1)
-    return offer(rows, np.full(windows.shape, CONSTANT), weight)
+    return offer(rows, np.broadcast_to(bigram, windows.shape), weight)
 
 
 def copies(seed: int, count: int = 300) -> np.ndarray:
@@ -36,6 +36,21 @@ def test_a_copy_offers_all_of_its_words_but_the_first() -> None:
     assert found.reliability == 1.0
     # without the copy, a word of the second half is one of those seen so far
     assert share * math.log(N / 2) * 0.99 < found.saving_nats < share * math.log(VOCAB)
+
+
+def test_what_bigrams_know_is_not_offered_again() -> None:
+    assert abs(measured(copies(1), bigram=0.999).saving_nats) < 0.01
+    known = np.full((300, N), CONSTANT)
+    known[:, N // 2 :] = 0.999  # of the second half only: of the copy
+    assert abs(measured(copies(1), bigram=known).saving_nats) < 0.05
+    known[:, : N // 2], known[:, N // 2 :] = 0.999, CONSTANT
+    assert measured(copies(1), bigram=known).saving_nats > 1
+
+
+def test_with_all_weight_on_repeats_the_saving_is_that_of_a_repeat() -> None:
+    windows = np.concatenate([copies(5), np.random.default_rng(6).integers(1, VOCAB, (300, N))])
+    led = measured(windows, 1e6).saving_nats
+    assert math.log(N / 2) * 0.5 < led < math.log(VOCAB)
 
 
 def test_half_of_the_followers_right_is_a_reliability_of_a_half() -> None:

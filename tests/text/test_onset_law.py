@@ -18,7 +18,7 @@ def texts(spread: float, n: int, seed: int = 0) -> list[TextOnsets]:
     for i, saving in enumerate(np.exp(rng.uniform(-3, 0, n))):
         batch, n_ctx = int(rng.integers(1, 9)), int(rng.choice([128, 256, 512]))
         onset = 9000 * math.sqrt(batch * n_ctx) * saving**-1.2 * math.exp(spread * rng.standard_normal())
-        found.append(TextOnsets(f"text{i}", f"hash{i}", saving, 1.0, batch, n_ctx, 9_000_000, (round(onset),)))
+        found.append(TextOnsets(f"text{i}", f"hash{i}", saving, 1.0, batch, n_ctx, 10**12, (round(onset),)))
     return found
 
 
@@ -92,6 +92,10 @@ def test_no_onset_is_right_where_it_is_expected_after_the_end_of_training() -> N
     text = TextOnsets("new", "", 0.1, 1.0, 4, 256, 10**6, (None, None))
     assert Forecast(1.1e6, 0.5e6, 2e6).holds(text)
     assert not Forecast(0.9e6, 0.5e6, 2e6).holds(text)
+    early = replace(text, onset_tokens=(800_000, 900_000))
+    assert Forecast(0.9e6, 0.5e6, 2e6).holds(early)
+    assert not Forecast(1.1e6, 0.5e6, 2e6).holds(early)  # none had been expected
+    assert not Forecast(0.9e6, 0.87e6, 2e6).holds(early)
 
 
 def test_too_few_texts_or_equal_ones_give_no_law() -> None:

@@ -26,20 +26,22 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the record ``repeated_names``; no rows without an induction head past the first layer."""
     windows, roles, generator = data.windows, Roles.of(trained), torch.Generator().manual_seed(_SEED)
     by_window = [repeated_names([data.words[token] for token in row]) for row in windows.tolist()]
-    names = [*dict.fromkeys(name for found in by_window for name in found)]
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(name for found in by_window for name in found))}
+    names = [*numbers]
     if not names or roles is None or roles.induction not in induction_heads(trained.log[-1]):
         return {"repeated_names": []}
     window, number, occurrence, position = torch.tensor(
         [
-            (w, names.index(name), n, position)
+            (w, numbers[name], n, position)
             for w, found in enumerate(by_window)
             for name, places in found.items()
             for n, positions in enumerate(places)
             for position in positions
         ]
     ).mT
-    at, later = (window, position - 1), occurrence > 0
-    target, new = windows[window, position], ~later & ~completes_a_repeat(windows)[at]
+    at = window, position - 1
+    target, again = windows[window, position], completes_a_repeat(windows)[at]
+    later, first, new = (occurrence > 0) & again, occurrence == 0, (occurrence == 0) & ~again
     loss = F.cross_entropy(trained.natural.logits[at], target, reduction="none").double()
     edges = [Edge("K", early, late) for late in roles.inductions for early in roles.previous]
     runs = (Run(trained.model, part) for part in windows[:, :-1].tensor_split(max(1, len(windows) // CHUNK)))
@@ -50,10 +52,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         without = F.cross_entropy(logits, target, reduction="none").double()
         cost = without - loss
         total = cost.new_zeros(len(names)).index_add_(0, number[later], cost[later])
-        groups = [(ALL, "", later, ~later), (CONTROL, "", new, new)]
+        groups = [(ALL, "", later, first), (CONTROL, "", new, new)]
         for i in total.argsort(descending=True, stable=True)[:TOP].tolist():
-            groups.append((NAME, names[i], later & (number == i), ~later & (number == i)))
-        for kind, name, some, first in groups:
+            groups.append((NAME, names[i], later & (number == i), first & (number == i)))
+        for kind, name, some, before in groups:
             if not some.any():
                 continue
             part, whole = torch.stack([cost * some, some.double()]) @ F.one_hot(window, len(windows)).double()
@@ -66,7 +68,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
                     windows=len(window[some].unique()),
                     occurrences=len(torch.stack([window, number, occurrence])[:, some].unique(dim=1).mT),
                     tokens=int(some.sum()),
-                    first_nats=loss[first].mean().item(),
+                    first_nats=loss[before].mean().item(),
                     loss_nats=loss[some].mean().item(),
                     cut_nats=without[some].mean().item(),
                     **intervals(cost_nats=(cost[some].mean().item(), *ends)),

@@ -29,3 +29,7 @@ class TextOnsets:
     def is_text_of(self, other: TextOnsets) -> bool:
         """Return whether both are of one text, by its name or its hash."""
         return self.text.split("@")[0] == other.text.split("@")[0] or self.corpus_hash == other.corpus_hash
+
+    def is_alike(self, other: TextOnsets) -> bool:
+        """Return whether both are of one text, context and weight of repeats."""
+        return self.is_text_of(other) and (self.n_ctx, self.repeat_weight) == (other.n_ctx, other.repeat_weight)

@@ -53,7 +53,7 @@ def ratio_interval(
     Not finite if the mean of ``whole`` is 0, and meaningless if the interval of that mean contains 0. See
     docs/framework.md §10.2."""
     drawn = resampled_means(torch.stack([part, whole]), documents, generator)
-    ratio = part.double().mean() / whole.double().mean()
+    ratio, drawn = part.double().mean() / whole.double().mean(), drawn[:, drawn[1] != 0]
     return Interval(ratio.item(), *widened(ratio, drawn[0] / drawn[1], documents).tolist())
 
 

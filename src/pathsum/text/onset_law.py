@@ -21,9 +21,11 @@ class Forecast:
     high: float
 
     def holds(self, text: TextOnsets) -> bool:
-        """Return whether the interval has the onset of ``text``, or an onset was rightly not expected within its
-        training."""
-        return self.low <= text.onset <= self.high if text.onset else self.tokens > text.tokens
+        """Return whether the interval has the onset of ``text`` or, where none was expected within its training, it has
+        none."""
+        if self.tokens > text.tokens:
+            return text.onset is None
+        return text.onset is not None and self.low <= text.onset <= self.high
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,10 @@ class Distributions(Corpus):
     @field_validator("distributions")
     @classmethod
     def _packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]:
+        packages = [name.partition("=")[0] for name in names]
+        if wrong := [name for name in packages if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]:
             raise ValueError(f"expected names of installed packages, such as torch, not {wrong[0]!r}")
-        if len({re.sub("[._-]+", "-", name).lower() for name in names}) < len(names):  # as PyPI compares names
+        if len({re.sub("[._-]+", "-", name).lower() for name in packages}) < len(names):  # as PyPI compares names
             raise ValueError("expected different distributions, because each is read once")
         return names
 

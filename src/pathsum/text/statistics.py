@@ -104,10 +104,8 @@ def corpus_statistics(
     bigram: Counts = counts.toarray() if d_vocab <= DENSE_VOCAB else counts
     held_out_unigram = np.asarray(pair_counts(held_out.windows, d_vocab).sum(axis=0)).ravel()
     smoothing = best_smoothing(BigramTable.of(bigram, unigram), pair_counts(Windows(tuning.tokens, n_ctx), d_vocab))
-    statistics, chosen = (
-        CorpusStatistics(unigram, bigram, smoothing),
-        HeldOut.of(tuning.tokens, n_ctx, *OFFERED).batch(),
-    )
+    statistics = CorpusStatistics(unigram, bigram, smoothing)
+    chosen = HeldOut.of(tuning.tokens, n_ctx, *OFFERED).batch()
     offered = offer(chosen.numpy(), np.exp(-statistics.losses(chosen).numpy()), repeat_weight)
     documents = sum(file.header.documents for file in files)
     if (pieces := folder / "pieces.json").is_file():  # the documents were cut

@@ -23,9 +23,8 @@ FIGURE, GREY = "onset_forecast", "#d0d0d0"
 def facts(results: Results) -> dict[str, Any]:
     """Return, for each text of the grid and of corpora.csv, the onset and its forecast by the law of the others."""
     own = [text_onsets(name, found) for name, found in {results.corpus.name: results, **results.texts}.items()]
-    named = {text.text for text in own}
     rows = []
-    for text in [*own, *(text for text in results.known if text.text not in named)]:
+    for text in [*own, *(text for text in results.known if not any(map(text.is_alike, own)))]:
         if text.onset_tokens and (found := forecast(text, results.known)):
             rows.append(
                 {

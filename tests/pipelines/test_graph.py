@@ -17,6 +17,7 @@ from tests.pipelines.workspace import (
     CELLS,
     CONTROLS,
     ON_DOCSTRINGS,
+    TOKENS,
     edit,
     locked,
     sh,

@@ -39,7 +39,6 @@ def table(shown: Mapping[str, Results], of: str, **more: Any) -> Table:
             of: key,
             "name": Entry(visible(r.name.replace(JOINER, "|")), "token") if r.name else LABELS[r.kind],
             "ablation": r.method,
-            "windows": r.windows,
             "occurrences": r.occurrences,
             "loss at the first (nats)": r.first_nats,
             "at later ones": None if r.kind == CONTROL else r.loss_nats,
@@ -52,9 +51,9 @@ def table(shown: Mapping[str, Results], of: str, **more: Any) -> Table:
         if r.kind != NAME or r.method == CONTRASTED[0]
     ]
     caption = (
-        "Mean loss on the tokens past the first of names that repeat within a window, and the cost of cutting the key "
-        "edges at later occurrences (95 % intervals over documents). | separates tokens. Single names: those of the "
-        "largest total cost."
+        f"By {of}: mean loss on the tokens past the first of names that repeat within a window, and the cost of cutting "
+        "the key edges at later occurrences (95 % intervals over documents). | separates tokens. Single names: those of "
+        "the largest total cost."
     )
     return told.table(pd.DataFrame(rows), caption, texts=[of, "name", "ablation"], **more)
 

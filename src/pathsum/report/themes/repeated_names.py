@@ -51,9 +51,9 @@ def table(shown: Mapping[str, Results], of: str, **more: Any) -> Table:
         if r.kind != NAME or r.method == CONTRASTED[0]
     ]
     caption = (
-        f"By {of}: mean loss on the tokens past the first of names that repeat within a window, and the cost of cutting "
-        "the key edges at later occurrences (95 % intervals over documents). | separates tokens. Single names: those of "
-        "the largest total cost."
+        f"By {of}: mean loss on the tokens past the first of names that repeat within a window, and the cost of "
+        "cutting the key edges at later occurrences (95 % intervals over documents). | separates tokens. Single names: "
+        "those of the largest total cost."
     )
     return told.table(pd.DataFrame(rows), caption, texts=[of, "name", "ablation"], **more)
 

@@ -19,6 +19,7 @@ class DocstringCorpus(Distributions):
     """The docstrings of installed distributions, those of a file as one document. NAME=HASH has the hash of the
     documents where the committed report was made."""
 
+    reference = "(=[0-9a-f]{16})?"
     source: Literal["docstrings"]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t
+from scipy.stats import linregress, t
 
 from pathsum.records.onsets import TextOnsets
 
@@ -56,11 +56,9 @@ def fit(texts: Sequence[TextOnsets]) -> Law | None:
     y = np.log([(text.onset or 0) / np.sqrt(text.batch * text.n_ctx) for text in used])
     if len(used) < LEAST or np.ptp(x) == 0:
         return None
-    center, squares = x.mean(), ((x - x.mean()) ** 2).sum()
-    slope = ((x - center) * y).sum() / squares
-    intercept = y.mean() - slope * center
-    spread = np.sqrt(((y - intercept - slope * x) ** 2).sum() / (len(used) - 2))
-    return Law(float(intercept), float(slope), float(spread), len(used), float(center), float(squares))
+    line, squares = linregress(x, y), len(used) * x.var()
+    spread = line.stderr * np.sqrt(squares)
+    return Law(float(line.intercept), float(line.slope), float(spread), len(used), float(x.mean()), float(squares))
 
 
 def forecast(text: TextOnsets, known: Sequence[TextOnsets]) -> Forecast | None:

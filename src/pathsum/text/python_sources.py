@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -19,14 +19,16 @@ from pathsum.text.corpus import Source
 class Distributions(Corpus):
     """A corpus of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
 
+    reference: ClassVar = ""  # pattern of what may follow a name
     distributions: tuple[Name, ...] = Field(min_length=1)
 
     @field_validator("distributions")
     @classmethod
     def _packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        packages = [name.partition("=")[0] for name in names]
-        if wrong := [name for name in packages if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]:
+        pattern = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*" + cls.reference)
+        if wrong := [name for name in names if not pattern.fullmatch(name)]:
             raise ValueError(f"expected names of installed packages, such as torch, not {wrong[0]!r}")
+        packages = [name.partition("=")[0] for name in names]
         if len({re.sub("[._-]+", "-", name).lower() for name in packages}) < len(names):  # as PyPI compares names
             raise ValueError("expected different distributions, because each is read once")
         return names

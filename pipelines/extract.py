@@ -13,6 +13,7 @@ from pathsum.core import store
 from pathsum.core.manifest import MANIFEST, damage, require_whole
 from pathsum.core.memory import keep_freed
 from pathsum.core.storage import read_json, read_lines, read_value
+from pathsum.core.threads import use_threads
 from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import EvalData
 from pathsum.records.evaluation import Device, Evaluation
@@ -22,7 +23,7 @@ from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.text.tokens import read_tokens
 from pathsum.text.windows import HeldOut
 from pipelines import grid, pool
-from pipelines.paths import CIRCUITS, MODELS, RECORDS, STATISTICS, THREADS, TOKENS, params, section, stage
+from pipelines.paths import CIRCUITS, MODELS, RECORDS, STATISTICS, TOKENS, params, section, stage
 from pipelines.progress import HEADING, row_of
 
 CODE = ("pathsum.extraction.cell", "pathsum.text.statistics", "pathsum.text.tokenizer")
@@ -32,7 +33,7 @@ def records_of(name: str, text: str, config: ExtractConfig) -> Path:
     """Return the folder in the store of the records of the model in models/, whether or not they have been computed."""
     own = [(folder / MANIFEST).read_text() for folder in (MODELS / name, STATISTICS / text)]
     tokens = [read_value(TOKENS / text / f"{part}.json") for part in ("tuning", "verdict")]
-    facts = {"name": name, "config": config.model_dump(), "inputs": own, "tokens": tokens, "threads": THREADS}
+    facts = {"name": name, "config": config.model_dump(), "inputs": own, "tokens": tokens}
     return RECORDS / store.fingerprint(*CODE, **facts)
 
 
@@ -62,7 +63,7 @@ def inputs(text: str, n_ctx: int, config: ExtractConfig) -> EvalData:
 
 def make(name: str) -> None:
     """Compute the records of the model ``name`` in the store, unless they are there, and link them to circuits/."""
-    torch.set_num_threads(THREADS)
+    use_threads(pool.threads())
     keep_freed(2**28)
     values, model = params(), MODELS / name
     config = load(ExtractConfig, section(values, "extract"), "extract")

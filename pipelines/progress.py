@@ -24,14 +24,16 @@ SOURCES = "src/**/*.py"  # source code that is no part of the default corpus
 
 
 class Told:
-    """Prints a line after each quarter of the training of a model."""
+    """Prints a line after each quarter of the training of a model; the last names the onset."""
 
     def __init__(self, name: str, tokens: int) -> None:
         self.name, self.tokens, self.quarter = name, tokens, 0
+        self.log: list[Evaluation] = []
         self.begun: tuple[float, int] | None = None  # time and tokens at the first evaluation
 
     def __call__(self, evaluation: Evaluation) -> None:
         seen, now = evaluation.tokens_seen, time.monotonic()
+        self.log.append(evaluation)
         began, from_tokens = self.begun = self.begun or (now, seen)
         if (quarter := QUARTERS * seen // max(1, self.tokens)) <= self.quarter:
             return
@@ -39,6 +41,8 @@ class Told:
         said = [f"{millions(seen)} of {millions(self.tokens)} tokens, loss {number(evaluation.val_loss_nats, 3)} nats"]
         if evaluation.prefix_matching:
             said.append(f"prefix matching {max(score for layer in evaluation.prefix_matching for score in layer):.2f}")
+        if seen >= self.tokens and (onset := result(self.log)["onset_tokens"]):
+            said.append(f"phase change at {millions(onset)}")
         if seen > from_tokens and (left := (now - began) * (self.tokens - seen) / (seen - from_tokens)) >= 1:
             said.append(f"{left:.0f} s left")
         print(f"{self.name:<20}  {', '.join(said)}", file=sys.stderr, flush=True)

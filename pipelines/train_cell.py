@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-import torch
-
 from pathsum.config import CellConfig, TrackingConfig, load, unknown
 from pathsum.core import store
 from pathsum.core.storage import read_json, read_lines, write_json
+from pathsum.core.threads import use_threads
 from pathsum.records.evaluation import Evaluation
 from pathsum.text.tokens import TokenHeader, read_tokens
 from pathsum.text.windows import HeldOut, Windows
@@ -80,8 +79,8 @@ def run_cell(cell_name: str, cell: CellConfig, tracking: TrackingConfig, overrid
 
 
 def set_threads() -> None:
-    """Set the number of torch threads of this process, on which the weights do not depend."""
-    torch.set_num_threads(max(1, pool.threads() // ranks.local_processes()))
+    """Set the number of threads of this process, on which the weights do not depend."""
+    use_threads(max(1, pool.threads() // ranks.local_processes()))
 
 
 def make(name: str) -> None:

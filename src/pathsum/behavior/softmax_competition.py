@@ -34,11 +34,10 @@ def preference(pattern: Float[Tensor, "batch head query key"], block: int, offse
         raise ValueError(
             f"expected BOS and a block of {LEAST_BLOCK} tokens or more twice, got {pattern.shape[-1]} positions"
         )
-    logs = pattern.clamp(min=torch.finfo(pattern.dtype).tiny).log()
     queries = torch.arange(block + 1 + max(NEAR), 2 * block + 1, device=pattern.device)  # no key is BOS
 
     def at(back: int) -> Tensor:
-        return logs[..., queries, queries - back]
+        return pattern[..., queries, queries - back].clamp(min=torch.finfo(pattern.dtype).tiny).log()
 
     near = torch.stack([at(block - n) for n in (*NEAR, *(-n for n in NEAR))]).mean(0)
     return (at(block - offset) - near).mean(-1).mT

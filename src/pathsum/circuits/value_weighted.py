@@ -1,5 +1,6 @@
 """Weight attention by the size of what a head moves: a head may attend to a position from which it moves nothing."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -21,4 +22,4 @@ def value_weighted(
     sizes = torch.stack([(x @ W_OV.right.mT @ W_OV.left.mT).norm(dim=-1) for W_OV in W_OVs], 1)
     weighted = finite(pattern, "patterns") * sizes[:, :, None]
     total = weighted.sum(-1, keepdim=True)
-    return torch.where(total > 0, weighted / total.where(total > 0, 1.0), 0.0)
+    return weighted.div_(total.where(total > 0, math.inf))

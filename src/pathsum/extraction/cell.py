@@ -16,6 +16,7 @@ from pathsum.behavior.loss_drops import loss_drops
 from pathsum.behavior.repeats import guessing_nats, second_copy_top1
 from pathsum.circuits import bigram
 from pathsum.config import CellConfig, ExtractConfig
+from pathsum.core.threads import in_threads
 from pathsum.extraction.framework import SMOOTHING
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
@@ -57,8 +58,7 @@ def extract(
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
-    for part in parts():
-        made = part(trained, data, config)
+    for part, made in zip(parts(), in_threads(lambda part: part(trained, data, config), parts()), strict=True):
         assert made.keys() <= registry.tables().keys() - tables.keys(), f"{part.__module__}: unknown or repeated table"
         tables |= made
     return Cell(summary=summarise(name, trained, data, tables), log=log, tables=tables)

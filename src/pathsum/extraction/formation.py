@@ -117,8 +117,8 @@ def first_patterns(
     model: Transformer, tokens: Int[Tensor, "batch pos"], head: int
 ) -> Float[Tensor, "batch head query key"]:
     heads = model.attention(0)
-    q, k, _ = heads.queries_keys_values(model.normalise(model.embed(tokens))[0])
-    return (q[:, head] @ k[:, head].mT + heads.position_scores(tokens.shape[1])[head]).softmax(-1)[:, None]
+    read, at = model.normalise(model.embed(tokens))[0], slice(head, head + 1)
+    return (heads.queries(read, at) @ heads.keys(read, at).mT + heads.position_scores(tokens.shape[1])[at]).softmax(-1)
 
 
 def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:

@@ -19,7 +19,7 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.circuit import Roles
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.joint_ablation import induction_heads
-from pathsum.interventions.run import SIDES, HeadActivation, Place, Run
+from pathsum.interventions.run import HeadActivation, Place, Run
 from pathsum.records.registry import intervals
 from pathsum.records.roles import HeadRoles
 from pathsum.records.sufficiency import FROZEN, HEADS, Kept, SufficiencyRow
@@ -162,7 +162,7 @@ class Reader:
                 write = clean.streams[0] if source is EMBEDDING else clean.output(source)
                 x = x + write.roll(SHIFTS[side], 0) - write
         read = clean.model.rescale(x, clean.trace.scales[layer]) if frozen else clean.model.normalise(x)[0]
-        self.known[key] = self.alone.queries_keys_values(read)[SIDES.index(side)]
+        self.known[key] = self.alone.side(side)(read)
         return self.known[key]
 
     def pattern(self, queries: Sources, keys: Sources, frozen: bool = False) -> Float[Tensor, "batch query key"]:

@@ -111,7 +111,7 @@ class TransformerLensModel:
             x = x + output.sum(1)
             patterns, outputs, scales = (*patterns, pattern), (*outputs, output), (*scales, scale)
         read, scale = self.normalise(x + self._extra(len(self.folded.layers), pos))
-        return Trace(read @ self.folded.W_U.mT + self.b_U, patterns, outputs, (*scales, scale))
+        return Trace(read, self.folded.W_U, patterns, outputs, (*scales, scale), self.b_U)
 
     def weights(self) -> Weights:
         """Return the heads, the embedding and the unembedding, with norms folded in."""

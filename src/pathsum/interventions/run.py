@@ -106,7 +106,7 @@ class Run:
         ``replace``."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
-        q, k, v = (part[:, head] for part in self._patched(layer, writes))
+        q, k, v = (part[:, 0] for part in self._patched(layer, writes, slice(head, head + 1)))
         pattern = (q @ k.mT + heads.position_scores(q.shape[1])[head]).softmax(-1)
         mixed = pattern @ v
         return self.replace({late: HeadActivation(pattern, mixed @ heads.W_O[head].mT, mixed)})
@@ -225,7 +225,7 @@ class Run:
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
         read = self.model.rescale(x, self.trace.scales[layer] if scale is None else scale)
-        return pattern @ heads.queries_keys_values(read)[2][:, head] @ heads.W_O[head].mT
+        return pattern @ heads.values(read, slice(head, head + 1))[:, 0] @ heads.W_O[head].mT
 
     def order_by_order(self) -> list[Float[Tensor, "batch pos d_model"]]:
         """Return the normalized final stream of all paths through at most 0, 1, 2, … n_layers heads
@@ -317,8 +317,8 @@ class Run:
             self._clean[layer] = self.model.attention(layer).queries_keys_values(read)
         return self._clean[layer]
 
-    def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
-        """Return queries, keys and values of a layer, each from the stream with the patched writes of its side."""
+    def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor], at: slice = slice(None)) -> list[Tensor]:
+        """Return queries, keys and values of heads, each from the stream with the patched writes of its side."""
         self._require(early for _, early in writes)
         if wrong := [(side, early) for side, early in writes if early[0] >= layer or side not in SIDES]:
             side, early = wrong[0]
@@ -329,15 +329,15 @@ class Run:
         for place, write in writes.items():
             self._require_shape(place, write, self.streams[0])
         heads, x = self.model.attention(layer), self.streams[layer]
-        parts = list(self._queries_keys_values(layer))
+        parts = [part[:, at] for part in self._queries_keys_values(layer)]
         for i, side in enumerate(SIDES):
-            if changes := [write - self.output(early) for (at, early), write in writes.items() if at == side]:
-                parts[i] = heads.queries_keys_values(self._rescaled(layer, x + sum(changes)))[i]
+            if changes := [write - self.output(early) for (of, early), write in writes.items() if of == side]:
+                parts[i] = heads.side(side)(self._rescaled(layer, x + sum(changes)), at)
         return parts
 
     def _frozen_heads(self, layer: int, read: Tensor) -> Tensor:
         heads = self.model.attention(layer)
-        return self.trace.patterns[layer] @ heads.queries_keys_values(read)[2] @ heads.W_O.mT
+        return self.trace.patterns[layer] @ heads.values(read) @ heads.W_O.mT
 
     def _rescaled(self, layer: int, x: Tensor) -> Tensor:
         """Normalize a stream with the norm scale that ``layer`` (−1: the unembedding) has without intervention."""

@@ -2,6 +2,7 @@
 x_k is the normalized residual stream at position k. Positions affect the pattern ``A`` alone, by subclasses."""
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -57,12 +58,6 @@ class Attention(nn.Module):
         """Return the bias that each head adds to its scores at distance query − key = 0 … pos − 1, in nats."""
         return self.W_Q.new_zeros(len(self.W_Q), pos)
 
-    def project(
-        self, x: Float[Tensor, "batch pos d_model"], W_QKV: Float[Tensor, "rows d_model"]
-    ) -> Float[Tensor, "batch pos rows"]:
-        """Multiply the normalized residual stream, for W_Q and W_K with ``position_vectors``, by stacked matrices."""
-        return F.linear(x, W_QKV)
-
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
         """Rotate queries or keys by their positions. Without rotary positions, return them unchanged."""
         return x
@@ -101,25 +96,53 @@ class Attention(nn.Module):
         Float[Tensor, "batch head pos d_head"],
     ]:
         """Return queries (scaled by 1/√d_head), keys and values, with rotation and key smearing applied."""
-        (heads, d_head, _), (batch, pos, _) = self.W_Q.shape, x.shape
-        W_QKV = torch.cat([self.W_Q / math.sqrt(d_head), self.W_K, self.W_V]).flatten(0, 1)
-        read = self.project(x, W_QKV)
-        q, k, v = read.view(batch, pos, 3, heads, d_head).permute(2, 0, 3, 1, 4).contiguous()
-        q, k = self.rotate(q), self.rotate(k)
-        if self.smear is not None:
-            own = self.smear.sigmoid()[:, None, None].to(k.dtype)
-            k = own * k + (1 - own) * F.pad(k, (0, 0, 1, 0))[:, :, :-1]
-        return q, k, v
+        return self.queries(x), self.keys(x), self.values(x)
+
+    def queries(
+        self, x: Float[Tensor, "batch pos d_model"], at: slice = slice(None)
+    ) -> Float[Tensor, "batch head pos d_head"]:
+        """Return the queries of the heads ``at``, scaled by 1/√d_head."""
+        return self.rotate(_by_head(self._placed(x), self.W_Q[at] / math.sqrt(self.W_Q.shape[1])))
+
+    def keys(
+        self, x: Float[Tensor, "batch pos d_model"], at: slice = slice(None)
+    ) -> Float[Tensor, "batch head pos d_head"]:
+        """Return the keys of the heads ``at``."""
+        k = self.rotate(_by_head(self._placed(x), self.W_K[at]))
+        if self.smear is None:
+            return k
+        own = self.smear[at].sigmoid()[:, None, None].to(k.dtype)
+        return own * k + (1 - own) * F.pad(k, (0, 0, 1, 0))[:, :, :-1]
+
+    def values(
+        self, x: Float[Tensor, "batch pos d_model"], at: slice = slice(None)
+    ) -> Float[Tensor, "batch head pos d_head"]:
+        """Return the values of the heads ``at``."""
+        return _by_head(x, self.W_V[at])
+
+    def side(self, side: str) -> Callable[..., Float[Tensor, "batch head pos d_head"]]:
+        """Return the method for queries ("Q"), keys ("K") or values ("V")."""
+        return {"Q": self.queries, "K": self.keys, "V": self.values}[side]
+
+    def _placed(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
+        """Add the position vectors, which queries and keys read."""
+        return sum(self.position_vectors(x.shape[1]), x)
 
     def pattern(
         self, q: Float[Tensor, "batch head pos d_head"], k: Float[Tensor, "batch head pos d_head"]
     ) -> Float[Tensor, "batch head query key"]:
         """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query, where b is
         ``position_bias``. ``q`` must already be scaled by 1/√d_head."""
-        return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
+        return (q @ k.mT).add_(self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
         """Return what is added to the scores, in nats: the bias by distance, and −∞ for future keys."""
         at = torch.arange(pos, device=self.W_Q.device)
         distance = at[:, None] - at
         return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)
+
+
+def _by_head(
+    x: Float[Tensor, "batch pos d_model"], W: Float[Tensor, "head d_head d_model"]
+) -> Float[Tensor, "batch head pos d_head"]:
+    return F.linear(x, W.flatten(0, 1)).unflatten(-1, W.shape[:2]).transpose(1, 2).contiguous()

@@ -2,7 +2,6 @@
 ``SCHEMES``."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -44,10 +43,6 @@ class Sinusoidal(Attention):
 
     def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
         return self.waves[None, :pos].to(self.W_Q.dtype)
-
-    def project(self, x: Tensor, W_QKV: Tensor) -> Float[Tensor, "batch pos rows"]:
-        W_QK, W_V = W_QKV.split([2 * len(W_QKV) // 3, len(W_QKV) // 3])
-        return torch.cat([F.linear(x + self.waves[: x.shape[1]].to(x.dtype), W_QK), F.linear(x, W_V)], dim=-1)
 
 
 class Rotary(Attention):

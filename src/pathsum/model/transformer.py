@@ -1,6 +1,7 @@
 """An attention-only transformer with any number of layers, and the trace of a run."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import torch
@@ -19,13 +20,19 @@ CLAMPED = 1e4  # nats; no other key receives attention, and the scores receive n
 
 @dataclass(frozen=True)
 class Trace:
-    """The logits and head outputs of a run, with the patterns and norm scales that the path expansion freezes
-    (docs/framework.md §2.1)."""
+    """The head outputs and logits of a run, with the patterns and norm scales that the path expansion freezes
+    (docs/framework.md §2.1). Logits are computed on first access."""
 
-    logits: Float[Tensor, "batch pos vocab"]
+    read: Float[Tensor, "batch pos d_model"]  # the normalized final residual stream
+    W_U: Float[Tensor, "vocab d_model"]
     patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer
     outputs: tuple[Float[Tensor, "batch head pos d_model"], ...]  # the write of each head
     scales: tuple[Float[Tensor, "batch pos"], ...]  # norm scale before each layer, then before the unembedding
+    b_U: Float[Tensor, "vocab"] | None = None
+
+    @cached_property
+    def logits(self) -> Float[Tensor, "batch pos vocab"]:
+        return F.linear(self.read, self.W_U, self.b_U)
 
 
 class Transformer(nn.Module):
@@ -77,7 +84,7 @@ class Transformer(nn.Module):
             outputs.append(output)
             scales.append(scale)
         read, scale = self.normalise(x)
-        return Trace(F.linear(read, self.W_U), tuple(patterns), tuple(outputs), (*scales, scale))
+        return Trace(read, self.W_U, tuple(patterns), tuple(outputs), (*scales, scale))
 
     def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
         """Return the embeddings x_0 = W_E t. Raises ValueError if a window is longer than n_ctx."""

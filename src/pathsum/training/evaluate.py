@@ -8,9 +8,9 @@ from torch import Tensor
 from pathsum.behavior.in_context import in_context_loss_drop
 from pathsum.behavior.induction import copying, prefix_matching, repeat_losses
 from pathsum.behavior.positional import previous_token
+from pathsum.core.threads import in_threads
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
-from pathsum.training.threads import in_threads
 
 _CHUNK = 4  # windows per forward pass, so that their float32 logits (batch × pos × vocab) stay in the cache
 TRACED = 16  # held-out windows on which previous-token attention is measured
@@ -31,9 +31,9 @@ def evaluate(
     (beginning of sequence), then the same ``block`` random tokens twice. Attention to the previous token is measured on
     the first TRACED held-out windows.
     """
-    by_position = token_losses(model, windows).mean(0)
-    trace = model.trace(repeated)
-    natural = model.trace(windows[:TRACED, :-1])
+    trace, natural = model.trace(repeated), model.trace(windows[:TRACED, :-1])
+    traced, others = _losses(natural.logits, windows[:TRACED]), token_losses(model, windows[TRACED:])
+    by_position = torch.cat([traced, others]).mean(0)
     W_U = model.weights().W_U
     repeats = repeat_losses(trace.logits, repeated, block)
     return Evaluation(
@@ -55,8 +55,11 @@ def token_losses(model: Transformer, windows: Int[Tensor, "batch window"]) -> Fl
 
     @torch.no_grad()  # threads do not inherit it
     def of(chunk: Tensor) -> Tensor:
-        logits = model(chunk[:, :-1])
-        losses = F.cross_entropy(logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
-        return losses.view(len(chunk), -1).double().cpu()
+        return _losses(model(chunk[:, :-1]), chunk)
 
     return torch.cat(in_threads(of, windows.split(_CHUNK)))
+
+
+def _losses(logits: Float[Tensor, "batch pos vocab"], windows: Int[Tensor, "batch window"]) -> Tensor:
+    losses = F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
+    return losses.view(logits.shape[:2]).double().cpu()

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.optim import AdamW, Optimizer
 
 from pathsum.config import TrainConfig
+from pathsum.core.threads import halves, in_threads
 from pathsum.model.transformer import Transformer
 from pathsum.training.device import product_dtype
-from pathsum.training.threads import halves, in_threads
 
 
 class Muon(Optimizer):

@@ -63,7 +63,7 @@ class _BiasedAttention(torch.autograd.Function):
             torch.bmm(d_scores, k[:, :end], out=d_q[:, start:end])
             d_k[:, :end].baddbmm_(d_scores.mT, q[:, start:end])
             d_v[:, :end].baddbmm_(pattern.mT, d_out[:, start:end])
-            d_added[:, start:end, :end] = d_scores.unflatten(0, (batch, heads)).sum(0)
+            d_added[:, start:end, :end] = d_scores.unflatten(0, (batch, heads)).sum(0, dtype=d_added.dtype)
         return d_q.view_as(d_mixed), d_k.view_as(d_mixed), d_v.view_as(d_mixed), diagonal_sums(d_added)
 
 

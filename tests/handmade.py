@@ -54,20 +54,6 @@ def deleting_head(d_vocab: int) -> Weights:
     return copying_head(d_vocab, strength=-1.0)
 
 
-def induction_pair(d_vocab: int, strength: float = 30.0) -> Weights:
-    """Return a previous-token head, with pattern ``previous_token_pattern``, and an induction head that K-composes with
-    it.
-
-    Room 0 holds the current token and room 1 the previous token. The late head matches room 0 of the query with room 1
-    of the key by ``strength`` nats, and copies. Only room 0 is unembedded.
-    """
-    here, before = _rooms(d_vocab, 2)
-    nothing = 0 * here
-    previous = Head(nothing, nothing, here, before.mT)
-    induction = Head(strength * math.sqrt(d_vocab) * here, before, here, here.mT)
-    return Weights(here.mT, here, ((previous,), (induction,)))
-
-
 def suffix_matcher(d_vocab: int, current: float, previous: float) -> Weights:
     """Return an induction head that matches the current token by ``current`` nats and the previous token by
     ``previous`` nats.

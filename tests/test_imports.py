@@ -35,6 +35,11 @@ ALLOWED: dict[str, set[str]] = {
     "imported": {
         *("behavior", "circuits", "config", "core", "extraction", "model", "records", "statistics", "text"),
     },
+    "api": {
+        *("behavior", "circuits", "core", "extraction", "imported", "interventions", "model", "records", "statistics"),
+        "text",
+    },
+    "hand_made": {"api", "config", "core", "imported", "model", "text"},
     # one plane is spanned by the trajectories of all models, and one rise makes an onset
     "report": {
         *("behavior", "claims", "config", "core", "model", "records", "statistics.phase_change"),
@@ -45,10 +50,10 @@ ALLOWED: dict[str, set[str]] = {
 OWNERS = {
     "wandb": ("training",),
     "wandb_workspaces": ("report",),
-    "seaborn": ("report",),
-    "matplotlib": ("report",),
+    "seaborn": ("api", "report"),
+    "matplotlib": ("api", "report"),
     "jinja2": ("report",),
-    "tokenizers": ("imported", "report", "text"),
+    "tokenizers": ("api", "hand_made", "imported", "report", "text"),
     "datasets": ("text",),
     "safetensors": ("imported", "model", "text", "training"),
     "hydra": (),

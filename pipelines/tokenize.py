@@ -1,7 +1,9 @@
 """Stage `tokenize`: train a tokenizer on the corpus, and write token files for training, tuning and verdicts."""
 
+import multiprocessing
 import sys
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,5 +40,8 @@ def tokenize(values: dict[str, Any], folder: Path) -> None:
 
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
-        for name, values in grid.texts(params()).items():
-            tokenize(values, TOKENS / name)
+        (name, first), *others = grid.texts(params()).items()
+        with ProcessPoolExecutor(max(1, len(others)), multiprocessing.get_context("spawn")) as beside:
+            made = beside.map(tokenize, [values for _, values in others], [TOKENS / other for other, _ in others])
+            tokenize(first, TOKENS / name)
+            list(made)

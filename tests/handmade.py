@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from pathsum.core.weights import Head, Weights
+from pathsum.hand_made import induction_weights
 
 DTYPE = torch.float64
+induction_pair = induction_weights
 
 
 def normal(generator: torch.Generator, *shape: int) -> Tensor:

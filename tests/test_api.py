@@ -126,6 +126,7 @@ def test_several_texts_are_cut_to_the_shortest(toy: Model) -> None:
     ("asked", "said"),
     [
         (lambda m: m.tokens(""), "expected text with at least one token"),
+        (lambda m: m.tokens("A"), "expected text that the tokenizer can encode, got: WordLevel error"),
         (lambda m: m.tokens(torch.tensor([99])), "expected ids from 0 to 27, got 99"),
         (lambda m: m.skip_trigrams((2, 0)), r"expected a head \(layer, head\) from \(0, 0\) to \(1, 0\), got \(2, 0\)"),
         (lambda m: m.skip_trigrams((1, 0), n=0), "expected n ≥ 1"),

@@ -99,13 +99,16 @@ class Model:
     def tokens(self, text: Text) -> Int[Tensor, "window pos"]:
         """Return the ids of BOS and ``text``, at most as many as the model has positions.
 
-        Several texts become one window each, cut to the shortest. Ids pass unchanged. ValueError for an empty text, or
-        for ids that the model does not have."""
+        Several texts become one window each, cut to the shortest. Ids pass unchanged. ValueError for text that is empty or
+        that the tokenizer cannot encode, and for ids that the model lacks."""
         if isinstance(text, Tensor):
             ids = text.long().reshape(-1, text.shape[-1])
         else:
             given = [text] if isinstance(text, str) else list(text)
-            rows = [self.tokenizer.encode(one, add_special_tokens=False).ids for one in given]
+            try:
+                rows = [self.tokenizer.encode(one, add_special_tokens=False).ids for one in given]
+            except Exception as error:  # the library raises bare Exception
+                raise ValueError(f"expected text that the tokenizer can encode, got: {error}") from error
             shortest = min(map(len, rows), default=0)
             if not shortest:
                 raise ValueError("expected text with at least one token, got an empty one")

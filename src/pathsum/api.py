@@ -99,8 +99,8 @@ class Model:
     def tokens(self, text: Text) -> Int[Tensor, "window pos"]:
         """Return the ids of BOS and ``text``, at most as many as the model has positions.
 
-        Several texts become one window each, cut to the shortest. Ids pass unchanged. ValueError for text that is empty or
-        that the tokenizer cannot encode, and for ids that the model lacks."""
+        Several texts become one window each, cut to the shortest. Ids pass unchanged. ValueError for text that is
+        empty or that the tokenizer cannot encode, and for ids that the model lacks."""
         if isinstance(text, Tensor):
             ids = text.long().reshape(-1, text.shape[-1])
         else:

@@ -1,14 +1,15 @@
 """Stage `tokenize`: train a tokenizer on the corpus, and write token files for training, tuning and verdicts."""
 
-import multiprocessing
 import sys
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 if __name__ == "tokenize":  # imported in place of the standard library's module of this name
     sys.exit("error: run scripts as modules from the repository's root, for example `python -m pipelines.repro`")
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 from pathsum.config import SyntheticCorpus, TokenizerConfig, load
 from pathsum.core.storage import read_value, write_json

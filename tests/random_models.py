@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from pathsum.config import CellConfig, ExtractConfig, ModelConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData
+from pathsum.hand_made import loaded as loaded
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
 from tests import handmade
@@ -39,16 +40,6 @@ def random_model(seed: int, **changes: object) -> Transformer:
     model = Transformer(config(**changes), D_VOCAB, g).double().requires_grad_(False)
     for p in model.parameters():
         p.add_(0.3 * handmade.normal(g, *p.shape))
-    return model
-
-
-def loaded(model: Transformer, weights: Weights) -> Transformer:
-    """Return ``model`` with these weights."""
-    model.W_E.copy_(weights.W_E)
-    model.W_U.copy_(weights.W_U)
-    for layer, heads in zip(model.layers, weights.layers, strict=True):
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            getattr(layer, name).copy_(torch.stack([getattr(head, name) for head in heads]))
     return model
 
 

@@ -58,11 +58,15 @@ def transformer(weights: Weights, n_ctx: int) -> Transformer:
         n_layers=len(weights.layers), n_heads=len(weights.layers[0]), d_head=len(first.W_Q), d_model=d_model,
         embedding_std=1.0, n_ctx=n_ctx, positions="relative", norm="none", smeared_keys=False,
     )  # fmt: skip
-    net = Transformer(shape, d_vocab, torch.Generator())
-    with torch.no_grad():
-        net.W_E.copy_(weights.W_E)
-        net.W_U.copy_(weights.W_U)
-        for layer, heads in zip(net.layers, weights.layers, strict=True):
-            for name in ("W_Q", "W_K", "W_V", "W_O"):
-                getattr(layer, name).copy_(torch.stack([getattr(head, name) for head in heads]))
+    return loaded(Transformer(shape, d_vocab, torch.Generator()), weights)
+
+
+@torch.no_grad()
+def loaded(net: Transformer, weights: Weights) -> Transformer:
+    """Return ``net`` with these ``weights``."""
+    net.W_E.copy_(weights.W_E)
+    net.W_U.copy_(weights.W_U)
+    for layer, heads in zip(net.layers, weights.layers, strict=True):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            getattr(layer, name).copy_(torch.stack([getattr(head, name) for head in heads]))
     return net

@@ -10,9 +10,8 @@ from pathlib import Path
 from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import frame, write_json
 from pathsum.imported.extraction import FEWEST, extract_tables
-from pathsum.imported.model import bos_first
 from pathsum.imported.open_weights import open_weights
-from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
+from pathsum.imported.text import bos_first, bos_id, encode_text, known_ids, read_tokenizer, words
 from pathsum.records import registry
 from pathsum.text.hub import local_or_hub
 from pathsum.text.tokenizer import tokenizer_hash

@@ -27,11 +27,11 @@ from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_rows
 from pathsum.core.storage import read_lines
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import effective
-from pathsum.imported.model import Imported, bos_first
+from pathsum.imported.extra_paths import extra_logits
 from pathsum.imported.open_weights import open_weights
-from pathsum.imported.text import bos_id, known_ids, read_tokenizer, words
+from pathsum.imported.text import bos_first, bos_id, known_ids, read_tokenizer, words
 from pathsum.interventions.run import Place, Run
-from pathsum.model.transformer import Trace
+from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import independent, mean_intervals
@@ -77,7 +77,7 @@ def load(path: str | Path, *, step: int | None = None, tokenizer: str | Path | N
 class Model:
     """An attention-only model with its tokenizer. Id 0 is the token that begins a sequence (BOS)."""
 
-    net: Imported  # with ``trace``, ``weights`` and ``normalise``
+    net: Transformer
     tokenizer: Tokenizer
     bos: int  # id of BOS in the tokenizer, exchanged with 0 here
     name: str
@@ -121,8 +121,7 @@ class Model:
 
     def run(self, text: Text) -> Run:
         """Run the model on ``text``. The result has ``losses()``, ``logits()`` and ``patterns``, and can be intervened
-        on: ``zero``, ``mean``, ``resample``, ``patch_edge``, ``force_pattern`` (docs/interventions.md). ValueError for
-        weights of other libraries."""
+        on: ``zero``, ``mean``, ``resample``, ``patch_edge``, ``force_pattern`` (docs/interventions.md)."""
         return Run(self.net, self.tokens(text))
 
     def attention(self, text: Text) -> Attention:
@@ -271,10 +270,10 @@ class Model:
         for path in all_paths(weights):
             nats = path_logits(weights, path, letters, trace.patterns, trace.scales)[0, at, out].item()
             rows.append({"path": path_name(path), "heads": path, "nats": nats})
-        extra = self.net.extra_logits(weights, kept, letters, trace).expand(1, ids.shape[1], -1)[0, at, out].item()
+        extra = extra_logits(self.net, weights, kept, letters, trace).expand(1, ids.shape[1], -1)[0, at, out].item()
         if extra:
-            b_U = getattr(self.net, "b_U", torch.zeros(1))
-            rows.append({"path": "biases and positions", "heads": (), "nats": extra - b_U.mean().item()})
+            mean = 0.0 if self.net.b_U is None else self.net.b_U.mean().item()
+            rows.append({"path": "biases and positions", "heads": (), "nats": extra - mean})
         found = pd.DataFrame(rows).sort_values("nats", key=abs, ascending=False, ignore_index=True)
         found.attrs = {"token": self.words[int(ids[0, at])], "target": self.words[wanted]}
         return found

@@ -10,7 +10,6 @@ from tokenizers.pre_tokenizers import Split
 from pathsum.api import Model
 from pathsum.config import ModelConfig
 from pathsum.core.weights import Head, Weights
-from pathsum.imported.model import CheckpointModel
 from pathsum.model.transformer import CLAMPED, Transformer
 from pathsum.text.bos import BOS, BOS_TEXT
 
@@ -32,7 +31,7 @@ def induction_pair(letters: str = LETTERS, strength: float = 30.0, written: floa
     net = transformer(weights, N_CTX)
     with torch.no_grad():
         net.layers[0].bias[0, 1] = CLAMPED  # type: ignore[operator]
-    return Model(CheckpointModel(net), tokenizer, BOS, "hand-made induction pair")
+    return Model(net.eval().requires_grad_(False), tokenizer, BOS, "hand-made induction pair")
 
 
 def induction_weights(d_vocab: int, strength: float = 30.0, written: float = 1.0) -> Weights:

@@ -4,7 +4,8 @@ import json
 import math
 import re
 import warnings
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from torch import Tensor
 
 from pathsum.circuits.folding import centre, fold_gains
 from pathsum.core.manifest import write_manifest
-from pathsum.imported.model import CheckpointModel, TransformerLensModel, bos_first
+from pathsum.hand_made import loaded
 from pathsum.imported.open_weights import open_weights
+from pathsum.imported.text import bos_first
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import save_checkpoint
+from pathsum.model.opened import Opened, converted, only
 from pathsum.model.transformer import Transformer
 from tests.imported.models import BATCH, D_HEAD, D_MODEL, D_VOCAB, N_CTX, N_HEADS, POS, POSITIONS, some_tokens, written
 from tests.training.small import MODEL
@@ -27,8 +30,17 @@ from tests.training.small import MODEL
 EXACT = 1e-10  # float64: 2e-16 a rounding, over some thousands of terms
 
 
-def plain(state: dict[str, Tensor], config: dict[str, Any], tokens: Tensor) -> Tensor:
-    """Compute TransformerLens's forward pass head by head, with row vectors as there."""
+def plain(
+    state: dict[str, Tensor],
+    config: dict[str, Any],
+    tokens: Tensor,
+    hooks: Mapping[str, Callable[..., Any]] | None = None,
+) -> Tensor:
+    """Compute TransformerLens's forward pass head by head, with row vectors as there. ``hooks`` change what is computed
+    in a head, by the name that it has there, layer and head: ``"hook_z 1.0"``."""
+
+    def hooked(name: str, value: Tensor) -> Any:
+        return (hooks or {}).get(name, lambda x: x)(value)
 
     def normed(name: str, x: Tensor) -> Tensor:
         kind = config["normalization_type"]
@@ -52,11 +64,13 @@ def plain(state: dict[str, Tensor], config: dict[str, Any], tokens: Tensor) -> T
             q = looking @ state[f"{at}.W_Q"][h] + state[f"{at}.b_Q"][h]
             k = looking @ state[f"{at}.W_K"][h] + state[f"{at}.b_K"][h]
             v = read @ state[f"{at}.W_V"][h] + state[f"{at}.b_V"][h]
+            k = hooked(f"hook_k {layer}.{h}", k)
             if kind == "rotary":
                 q, k = turned(q, config), turned(k, config)
             scores = q @ k.mT / (math.sqrt(D_HEAD) if config.get("use_attn_scale", True) else 1)
             scores = scores.masked_fill(torch.ones(pos, pos).triu(1).bool(), -math.inf)
-            out = out + scores.softmax(-1) @ v @ state[f"{at}.W_O"][h]
+            pattern = hooked(f"hook_pattern {layer}.{h}", scores.softmax(-1))
+            out = out + hooked(f"hook_z {layer}.{h}", pattern @ v) @ state[f"{at}.W_O"][h]
         x = x + out + state[f"{at}.b_O"]
     return normed("ln_final", x) @ state["unembed.W_U"] + state["unembed.b_U"]
 
@@ -72,7 +86,7 @@ def turned(x: Tensor, config: dict[str, Any]) -> Tensor:
     return x
 
 
-def difference(model: TransformerLensModel, state: dict[str, Tensor], config: dict[str, Any]) -> float:
+def difference(model: Transformer, state: dict[str, Tensor], config: dict[str, Any]) -> float:
     return (model.trace(some_tokens()).logits - plain(state, config, some_tokens())).abs().max().item()
 
 
@@ -102,8 +116,8 @@ def test_the_wrong_order_of_folding_gives_other_logits() -> None:
     ).weights()
     model = from_transformer_lens(state, config)
     right, wrong = centre(fold_gains(bare, gains)), fold_gains(centre(bare), gains)
-    assert difference(replace(model, folded=right), state, config) < EXACT
-    assert difference(replace(model, folded=wrong), state, config) > 0.05
+    assert difference(loaded(deepcopy(model), right), state, config) < EXACT
+    assert difference(loaded(deepcopy(model), wrong), state, config) > 0.05
 
 
 def test_each_kind_of_position_makes_a_difference() -> None:
@@ -123,7 +137,7 @@ def test_the_trace_is_the_forward_pass() -> None:
     for pattern in trace.patterns:
         torch.testing.assert_close(pattern.sum(-1), torch.ones(BATCH, N_HEADS, POS).double())
         assert pattern.triu(1).abs().max() == 0
-    assert model.to(torch.float32).trace(some_tokens()).logits.dtype == torch.float32
+    assert converted(model, torch.float32).trace(some_tokens()).logits.dtype == torch.float32
     with pytest.raises(ValueError, match="at most n_ctx = 11 tokens, got 12"):
         model.trace(torch.zeros(1, 12, dtype=torch.int64))
 
@@ -132,14 +146,12 @@ def test_a_model_of_some_ids_has_their_logits_and_ids_may_be_exchanged() -> None
     model = from_transformer_lens(*written(6, normalization_type="LN", **POSITIONS[1]))
     ids, swapped = torch.tensor([0, 2, 5, 21]), torch.arange(D_VOCAB)
     swapped[[0, 17]] = swapped[[17, 0]]
-    for found, kept in ((model.only(ids), ids), (bos_first(model, 17), swapped)):
+    for found, kept in ((only(model, ids), ids), (bos_first(model, 17), swapped)):
         tokens = some_tokens() % len(kept)
         expected = model.trace(kept[tokens]).logits[..., kept]
         torch.testing.assert_close(found.trace(tokens).logits, expected, rtol=0, atol=EXACT)
-    own = CheckpointModel(Transformer(MODEL, D_VOCAB, torch.Generator()))
+    own = Transformer(MODEL, D_VOCAB, torch.Generator())
     assert bos_first(own, 0) is own
-    with pytest.raises(ValueError, match="TOKENIZER: expected the 23 ids of the checkpoint in order, got 4"):
-        own.only(ids)
 
 
 def refused(state: dict[str, Tensor], config: dict[str, Any]) -> str:
@@ -280,7 +292,7 @@ def test_a_file_is_read_with_its_configuration_wherever_that_lies(tmp_path: Path
         if place:
             (tmp_path / place).write_text(json.dumps(words))
         model = open_weights(path, "any")
-        assert isinstance(model, TransformerLensModel)
+        assert isinstance(model, Opened)
         assert difference(model, state, config) < EXACT
     if place:
         (tmp_path / "mine.json").write_text(json.dumps({name: config[name] for name in config if name != "n_ctx"}))
@@ -288,7 +300,45 @@ def test_a_file_is_read_with_its_configuration_wherever_that_lies(tmp_path: Path
             open_weights(path, "any")
 
 
-def test_interventions_run_on_an_opened_checkpoint_and_refuse_other_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("norm", ["LN", "RMSPre", None])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_interventions_on_other_weights_are_those_of_hooks(norm: str | None, positions: dict[str, Any]) -> None:
+    """Zero ablation removes the value bias and leaves b_O, as zeroing hook_z does."""
+    state, config = written(7, 3, normalization_type=norm, **positions)
+    tokens, early, late = some_tokens(), (0, 1), (1, 2)
+    run = Run(from_transformer_lens(state, config), tokens)
+    uniform = torch.ones(POS, POS).double().tril()
+    uniform = uniform / uniform.sum(-1, keepdim=True)
+    gain = state.get("blocks.1.ln1.w", 1)
+    write = run.model.rescale(run.output(early), run.trace.scales[1])  # as layer 1 reads it
+    cut = write * gain @ state["blocks.1.attn.W_K"][2]
+    seen: dict[str, Tensor] = {}
+    plain(state, config, tokens, {"hook_z 1.2": lambda z: seen.update(z=z) or z})
+    mean = seen["z"].mean(0, keepdim=True).expand_as(seen["z"])
+    changed = {
+        "zero": (run.zero(early), {"hook_z 0.1": torch.zeros_like}),
+        "two": (run.zero(early, late), {"hook_z 0.1": torch.zeros_like, "hook_z 1.2": torch.zeros_like}),
+        "mean": (run.mean(late), {"hook_z 1.2": lambda z: mean}),
+        "pattern": (run.force_pattern(early, uniform), {"hook_pattern 0.1": lambda p: uniform.expand_as(p)}),
+        "half": (run.force_pattern(early, uniform / 2), {"hook_pattern 0.1": lambda p: uniform.expand_as(p) / 2}),
+        "edge": (run.patch_edge(early, late, "K", torch.zeros_like(write)), {"hook_k 1.2": lambda k: k - cut}),
+        "last": (run.zero((2, 0)), {"hook_z 2.0": torch.zeros_like}),
+    }
+    clean = plain(state, config, tokens)
+    for name, (found, hooks) in changed.items():
+        expected = plain(state, config, tokens, hooks)
+        torch.testing.assert_close(found.logits(), expected, rtol=0, atol=EXACT, msg=name)
+        losses = -expected[:, :-1].log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)
+        torch.testing.assert_close(found.losses(), losses, rtol=0, atol=EXACT, msg=name)
+        assert (expected - clean).abs().max() > 1e-3, name
+    alone = run.patched_layer(2, {("V", early): torch.zeros_like(write)})[0]  # losses by way of ``mixed``
+    whole = run.patch_heads({(2, 0): alone.output})
+    torch.testing.assert_close(run.replace({(2, 0): alone}).losses(), whole.losses(), rtol=0, atol=EXACT)
+    torch.testing.assert_close(run.freeze_patterns().logits(), clean, rtol=0, atol=EXACT)
+    torch.testing.assert_close(run.order_by_order()[-1], run.read, rtol=0, atol=EXACT)
+
+
+def test_interventions_run_on_an_opened_checkpoint(tmp_path: Path) -> None:
     own, tokens = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).requires_grad_(False), some_tokens()
     save_checkpoint(tmp_path / "own.safetensors", own, "words")
     unlisted = "no manifest lists own.safetensors, so a damaged number in it is not noticed"
@@ -296,14 +346,11 @@ def test_interventions_run_on_an_opened_checkpoint_and_refuse_other_weights(tmp_
         open_weights(tmp_path / "own.safetensors", "other")
     with pytest.warns(UserWarning, match=unlisted):
         opened = open_weights(tmp_path / "own.safetensors", "words")
-    assert isinstance(opened, CheckpointModel)
     for run in (Run, lambda *given: Run(*given).zero((0, 0)), lambda *given: Run(*given).resample((1, 0))):
         assert torch.equal(run(opened, tokens).losses(), run(own, tokens).losses())
-    exact = opened.to(torch.float64)
+    exact = converted(opened, torch.float64)
     assert exact.trace(tokens).logits.dtype == torch.float64
     assert opened.trace(tokens).logits.dtype == torch.float32
-    with pytest.raises(ValueError, match="^Run: expected a model of this project, got a TransformerLensModel$"):
-        Run(from_transformer_lens(*written(0, normalization_type=None, **POSITIONS[0])), tokens)
 
 
 def test_a_checkpoint_that_differs_from_its_manifest_is_refused(tmp_path: Path) -> None:
@@ -311,7 +358,7 @@ def test_a_checkpoint_that_differs_from_its_manifest_is_refused(tmp_path: Path) 
     path.parent.mkdir(parents=True)
     save_checkpoint(path, Transformer(MODEL, D_VOCAB, torch.Generator()), "words")
     write_manifest(tmp_path / "model")
-    assert isinstance(open_weights(path, "words"), CheckpointModel)
+    open_weights(path, "words")
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
@@ -319,7 +366,7 @@ def test_a_checkpoint_that_differs_from_its_manifest_is_refused(tmp_path: Path) 
         open_weights(path, "words")
     copy = path.rename(tmp_path / "copy.safetensors")
     with pytest.warns(UserWarning, match="no manifest lists copy.safetensors"):
-        assert isinstance(open_weights(copy, "words"), CheckpointModel)
+        open_weights(copy, "words")
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from pathsum.config import ExtractConfig
-from pathsum.imported import extraction
-from pathsum.imported import model as imported
+from pathsum.imported import extra_paths, extraction
 from pathsum.imported.extraction import exactness_check, extract_tables, pieces_of
-from pathsum.imported.model import CheckpointModel, TransformerLensModel
 from pathsum.imported.transformer_lens import from_transformer_lens
+from pathsum.model.opened import Opened
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
 from pathsum.text.windows import Windows, documents_of
@@ -31,7 +30,7 @@ HOW = ExtractConfig(
 WORDS = [f"w{i}" for i in range(D_VOCAB)]
 
 
-def model(seed: int, norm: str | None, positions: dict[str, Any], n_layers: int = 2) -> TransformerLensModel:
+def model(seed: int, norm: str | None, positions: dict[str, Any], n_layers: int = 2) -> Opened:
     return from_transformer_lens(*written(seed, n_layers, normalization_type=norm, **positions))
 
 
@@ -54,11 +53,11 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: without position vectors or without the constant of a layer, the sum clearly differs from the
     logits."""
     whole = model(2, "LN", POSITIONS[1])
-    assert [e.layer for e in whole.extras] == [0, 1, 2]
-    summed = imported.extra_paths
+    assert [e.layer for e in whole.extras()] == [0, 1, 2]
+    summed = extra_paths.extra_paths
     for left_out in range(3):
         monkeypatch.setattr(
-            imported, "extra_paths", lambda extra, *rest, n=left_out: summed(extra, *rest) * (extra.layer != n)
+            extra_paths, "extra_paths", lambda extra, *rest, n=left_out: summed(extra, *rest) * (extra.layer != n)
         )
         found = exactness_check(whole, some_tokens())
         assert found is not None
@@ -69,7 +68,7 @@ def test_this_project_s_own_models_have_an_exactness_check_too_and_too_many_path
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
-    assert (exactness_check(CheckpointModel(own), some_tokens()) or 1) < 1e-12
+    assert (exactness_check(own, some_tokens()) or 1) < 1e-12
     monkeypatch.setattr(extraction, "MOST_PATHS", 15)
     assert exactness_check(model(4, None, POSITIONS[0]), some_tokens()) is None
     assert exactness_check(model(4, None, POSITIONS[0], n_layers=1), some_tokens()) is not None

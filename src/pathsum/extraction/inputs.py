@@ -13,7 +13,6 @@ from pathsum.behavior.loss_drops import loss_drops
 from pathsum.circuits.bigram import CountRows
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.core.weights import Weights
-from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.roles import Place
@@ -67,7 +66,7 @@ class EvalData:
 class TracedModel:
     """A model of any origin, and its traces on held-out text and on repeated random tokens (float32)."""
 
-    model: AttentionOnly
+    model: Transformer
     weights: Weights  # each embedding multiplied by the scale that the norm gives to it alone (``effective``)
     natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # beginning-of-sequence token (BOS), then a random block twice
@@ -119,7 +118,7 @@ def trace_trained(
     )
 
 
-def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
+def trace_model(model: Transformer, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
     """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
@@ -133,7 +132,7 @@ def printed(data: EvalData, tokens: Int[Tensor, "*rows k"]) -> str:
     return JOINER.join(data.words[t] for t in tokens.flatten().tolist())
 
 
-def effective(model: AttentionOnly) -> Weights:
+def effective(model: Transformer) -> Weights:
     """Multiply each token's embedding by the scale that the norm gives to it alone."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)

@@ -18,7 +18,9 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction import atlas, framework
 from pathsum.extraction.inputs import EvalData, trace_model
-from pathsum.imported.model import Imported
+from pathsum.imported.extra_paths import extra_logits
+from pathsum.model.opened import converted, only
+from pathsum.model.transformer import Transformer
 from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ImportedSummary
 from pathsum.text.statistics import BigramRows, pair_counts
@@ -32,7 +34,7 @@ CHECKED_TOKENS = 64  # tokens per window in the exactness check, whose cost grow
 
 
 def extract_tables(
-    model: Imported,
+    model: Transformer,
     name: str,
     tokens: Int64[np.ndarray, "token"],
     words: Sequence[str],
@@ -56,10 +58,10 @@ def extract_tables(
     most = max(4, MOST_NUMBERS // _numbers(model.weights(), n_ctx))  # windows; intervals need four
     fewer = {"windows": min(config.windows, most), "repeated_windows": min(config.repeated_windows, most)}
     config = config.model_copy(update=fewer)
-    whole, kept = model.to(torch.float32), torch.arange(len(words)) if ids is None else torch.tensor(ids)
-    model = model.only(kept)
+    whole, kept = converted(model, torch.float32), torch.arange(len(words)) if ids is None else torch.tensor(ids)
+    model = only(model, kept)
     data = eval_data(np.searchsorted(kept.numpy(), tokens), [words[i] for i in kept.tolist()], config, n_ctx)
-    trained = trace_model(model.to(torch.float32), n_ctx, data, config)
+    trained = trace_model(converted(model, torch.float32), n_ctx, data, config)
     repeated = trained.repeated.logits
     if len(kept) < len(words):  # the softmax of the losses is over all ids
         repeated = whole.trace(kept[trained.repeated_tokens]).logits
@@ -118,7 +120,7 @@ def pieces_of(tokens: Int64[np.ndarray, "token"], n_ctx: int, config: ExtractCon
 
 
 @torch.no_grad()
-def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
+def text_loss(model: Transformer, windows: Windows) -> tuple[float, int]:
     """Return the mean loss on ``windows``, in nats per token, and their number."""
     at_once = max(1, MOST_NUMBERS // _numbers(model.weights(), windows.n_ctx))
     chosen, total = windows.spread(LOSS_CHUNKS * at_once), 0.0
@@ -130,16 +132,16 @@ def text_loss(model: Imported, windows: Windows) -> tuple[float, int]:
 
 
 @torch.no_grad()
-def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
+def exactness_check(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> float | None:
     """Return the largest relative error of b_U plus all paths as logits (docs/framework.md §2.9)."""
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
-    exact = model.to(torch.float64)
+    exact = converted(model, torch.float64)
     whole, trace = exact.weights(), exact.trace(tokens)
     kept, renumbered = tokens.unique(return_inverse=True)
     weights = Weights(whole.W_E[:, kept], whole.W_U[kept], whole.layers)
     total = path_sum(weights, renumbered, trace.patterns, trace.scales)
-    return exactness(total + exact.extra_logits(weights, kept, tokens, trace), trace.logits[..., kept])
+    return exactness(total + extra_logits(exact, weights, kept, tokens, trace), trace.logits[..., kept])
 
 
 def _numbers(weights: Weights, n_ctx: int) -> int:

@@ -9,13 +9,13 @@ from safetensors import SafetensorError, safe_open
 
 from pathsum.core.manifest import MANIFEST, read_manifest, sha256
 from pathsum.core.storage import parse_json
-from pathsum.imported.model import CheckpointModel, Imported
 from pathsum.imported.refusals import unread
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Transformer
 
 
-def open_weights(path: Path, tokenizer_hash: str) -> Imported:
+def open_weights(path: Path, tokenizer_hash: str) -> Transformer:
     """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
     The latter take their configuration from the entry ``config`` (JSON) of the file's metadata, or from ``<name>.json``
@@ -37,7 +37,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
         raise ValueError(f"{path}: expected a whole safetensors file, got {error}") from error
     if "pathsum" in metadata:
         _require_listed(path)
-        return CheckpointModel(load_checkpoint(path, tokenizer_hash))
+        return load_checkpoint(path, tokenizer_hash)
     config, where = _config(path, metadata)
     try:
         model = from_transformer_lens(state, config)

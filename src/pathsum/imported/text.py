@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Int64
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
+from pathsum.model.opened import only
+from pathsum.model.transformer import Transformer
 from pathsum.text.bos import BOS, BOS_TEXT
 from pathsum.text.text_files import text_documents
 from pathsum.text.tokenizer import printable
@@ -49,6 +52,13 @@ def bos_id(tokenizer: Tokenizer, name: str) -> int:
         wanted, got = ", ".join([name] if name else BOS_NAMES), " and ".join(found) or "none"
         raise ValueError(f"BOS: expected one token of {wanted} in TOKENIZER, got {got}; give BOS='<name>'")
     return int(vocabulary[found[0]])
+
+
+def bos_first(model: Transformer, bos: int) -> Transformer:
+    """Return the same model with the ids 0 (BOS here) and ``bos`` exchanged."""
+    order = torch.arange(len(model.W_U))
+    order[[BOS, bos]] = order[[bos, BOS]]
+    return only(model, order) if bos != BOS else model
 
 
 def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:

@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pathsum.circuits.folding import centre, fold_gains
+from pathsum.circuits.folding import fold_gains
 from pathsum.core.weights import Head, Weights
-from pathsum.imported.model import Extra, Rotation, TransformerLensModel
 from pathsum.imported.refusals import NORMS, n_layers_of, refuse
+from pathsum.model.opened import Constants, Opened, Rotation
 
 ROUNDING = 0.02  # of a stored cosine: half of bfloat16's 2^-7, and that of angles up to 65,536 in float32
 
 
-def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> TransformerLensModel:
+def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Opened:
     """Return the model of a state dict and its configuration, folded in float64."""
     refuse(state, config)
     stored, state = state, {name: t.double() for name, t in state.items()}
@@ -32,23 +32,20 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
     raw = Weights(state["embed.W_E"].mT, state["unembed.W_U"].mT, tuple(tuple(map(Head, *b.values())) for b in blocks))
     norms = [f"blocks.{layer}.ln1" for layer in range(n_layers)] + ["ln_final"]
     nothing = raw.W_E.new_zeros(len(raw.W_E))
-    folded = fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms])
     before = [state.get(f"{name}.b", nothing) for name in norms]  # biases of the norms
-    kind, queries, keys = config["positional_embedding_type"], [], []
+    kind, constants = config["positional_embedding_type"], []
     positions = state.get("pos_embed.W_pos", nothing[None])
     joining = positions if kind == "shortformer" else nothing[None]
-    extras = [Extra(0, positions.mT)] if kind == "standard" else []
     for layer, block in enumerate(blocks):
-        read = (joining + before[layer]).expand(n_ctx, -1)
-        bias = {part: state.get(f"blocks.{layer}.attn.b_{part}", block[part].new_zeros(1)) for part in "QKVO"}
-        queries.append(read @ block["Q"].mT + (bias["Q"] * scale)[..., None, :])
-        keys.append(read @ block["K"].mT + bias["K"][..., None, :])
-        values = block["V"] @ before[layer] + bias["V"]
-        constant = (block["O"] @ values[..., None]).sum(0).squeeze(-1) + bias["O"]
-        extras.append(Extra(layer + 1, constant[:, None]))
-    return TransformerLensModel(
-        folded=centre(folded) if norm == "layer" else folded, queries=tuple(queries), keys=tuple(keys),
-        extras=tuple(e for e in extras if e.vectors.any()),
+        read = joining + before[layer]
+        bias = {part: state.get(f"blocks.{layer}.attn.b_{part}", block[part].new_zeros(1, 1)) for part in "QKV"}
+        bias["Q"] = bias["Q"] * scale
+        reads = {"Q": read, "K": read, "V": before[layer][None]}
+        q, k, v = (reads[part] @ block[part].mT + bias[part][:, None] for part in "QKV")
+        constants.append(Constants(q, k, v, state.get(f"blocks.{layer}.attn.b_O", nothing)))
+    return Opened(
+        fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms]), constants,
+        positions if kind == "standard" else nothing[None],
         b_U=raw.W_U @ before[-1] + state.get("unembed.b_U", raw.W_U.new_zeros(1)),
         norm=norm, eps=float(config.get("eps", 1e-5)), n_ctx=n_ctx,
         rotation=_rotation(stored, config) if kind == "rotary" and n_layers > 0 else None,

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Transformer
 
 Place = tuple[int, int]  # (layer, head)
@@ -43,13 +42,11 @@ class Run:
     have, and for a second intervention on a head.
     """
 
-    def __init__(self, model: AttentionOnly, tokens: Int[Tensor, "batch pos"]) -> None:
-        if not isinstance(model, Transformer):
-            raise ValueError(f"Run: expected a model of this project, got a {type(model).__name__}")
+    def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
         self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
         streams = [model.embed(tokens)]
-        for output in self.trace.outputs:
-            streams.append(streams[-1] + output.sum(1))
+        for layer, output in enumerate(self.trace.outputs, 1):
+            streams.append(model.joined(streams[-1] + output.sum(1), layer))
         self.streams = tuple(streams)  # residual stream before each layer and after the last, without intervention
         self.places = [(layer, head) for layer, o in enumerate(self.trace.outputs) for head in range(o.shape[1])]
         self.replaced: Mapping[Place, HeadActivation] = {}
@@ -156,7 +153,7 @@ class Run:
 
     def logits(self, at: slice = slice(None)) -> Float[Tensor, "batch n vocab"]:
         """Return the next-token logits at positions ``at``. Only these positions are unembedded."""
-        return F.linear(self.read[:, at], self.model.W_U)
+        return F.linear(self.read[:, at], self.model.W_U, self.model.b_U)
 
     def losses(
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
@@ -239,7 +236,7 @@ class Run:
             x, after = self.streams[0], []
             for layer, write in enumerate(writes):
                 after.append(self._frozen_heads(layer, self.model.normalise(x)[0]).sum(1))
-                x = x + write
+                x = self.model.joined(x + write, layer + 1)
             reads.append(self.model.normalise(x)[0])
             writes = after
         return reads
@@ -278,17 +275,17 @@ class Run:
         for layer in range(first, len(outputs)):
             here = {head: new for (at, head), new in self.replaced.items() if at == layer}
             if layer > first and len(here) == outputs[layer].shape[1]:  # the layer itself need not run
-                x = x + sum(new.output for new in here.values())
+                x = self.model.joined(x + sum(new.output for new in here.values()), layer + 1)
                 patterns[layer] = tuple(here[h].pattern for h in sorted(here))
                 continue
             if layer == first:
                 pattern, output, x = self.trace.patterns[first], outputs[first], self.streams[first + 1]
             elif self.frozen:
                 pattern, output = self.trace.patterns[layer], self._frozen_heads(layer, self._rescaled(layer, x))
-                x = x + output.sum(1)
+                x = self.model.joined(x + output.sum(1), layer + 1)
             else:
                 pattern, output = self.model.attention(layer).heads(self.model.normalise(x)[0])
-                x = x + output.sum(1)
+                x = self.model.joined(x + output.sum(1), layer + 1)
             for head, new in here.items():
                 x = x + (new.output - output[:, head])
             patterns[layer] = tuple(here[h].pattern if h in here else p for h, p in enumerate(pattern.unbind(1)))
@@ -299,7 +296,7 @@ class Run:
         (place, new), *others = self.replaced.items() or [((-1, 0), None)]
         if others or new is None or new.mixed is None or place[0] != len(self.trace.outputs) - 1:
             for some, read in _split(self.read[:, at]):
-                yield some, F.linear(read, self.model.W_U)
+                yield some, F.linear(read, self.model.W_U, self.model.b_U)
             return
         (layer, head), heads = place, self.model.attention(place[0])
         was = self.pattern(place) @ self._queries_keys_values(layer)[2][:, head]
@@ -309,7 +306,8 @@ class Run:
         through = self.model.centred(W_O.mT) @ self.model.W_U.mT
         ratio, added = (after / before)[..., None].flatten(0, 1), (after[..., None] * change).flatten(0, 1)
         for some, logits in _split(self.trace.logits[:, at]):
-            yield some, torch.addmm(logits * ratio[some], added[some], through)
+            found = torch.addmm(logits * ratio[some], added[some], through)
+            yield some, found if self.model.b_U is None else found + (1 - ratio[some]) * self.model.b_U
 
     def _queries_keys_values(self, layer: int) -> tuple[Tensor, ...]:
         if layer not in self._clean:

@@ -43,6 +43,9 @@ class Transformer(nn.Module):
     if ``config.positions`` is not a position scheme, or if the scheme does not support ``config``.
     """
 
+    eps: float | None = None  # of the norm; by default that of the data type
+    b_U: Tensor | None  # added to the logits; only models from elsewhere have one
+
     def __init__(self, config: ModelConfig, d_vocab: int, generator: torch.Generator) -> None:
         super().__init__()
         self.config = config
@@ -51,6 +54,7 @@ class Transformer(nn.Module):
         embedding = torch.randn(d_vocab, d_model, generator=generator) * config.embedding_std
         self.W_E = nn.Parameter(embedding.mT)
         self.W_U = nn.Parameter(torch.randn(d_vocab, d_model, generator=generator) / d_model)
+        self.register_buffer("b_U", None)
         layer = scheme(config)
         self.layers = nn.ModuleList(layer(config, generator) for _ in range(config.n_layers))
         if config.clamp == "previous_token":
@@ -61,15 +65,24 @@ class Transformer(nn.Module):
         """Return the heads of layer ``layer``."""
         return cast(Attention, self.layers[layer])
 
+    @property
+    def n_ctx(self) -> int:
+        return self.config.n_ctx
+
+    def joined(self, x: Float[Tensor, "batch pos d_model"], layer: int) -> Float[Tensor, "batch pos d_model"]:
+        """Add what joins the residual stream before ``layer`` (n_layers: before the unembedding) besides embeddings
+        and heads: nothing, except in models from elsewhere."""
+        return x
+
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Return the next-token logits, in nats, by the fast path for training and evaluation."""
-        return F.linear(self.read(tokens), self.W_U)
+        return F.linear(self.read(tokens), self.W_U, self.b_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
         """Return the final residual stream after the norm, which the unembedding reads."""
         x = self.embed(tokens)
-        for layer in self.layers:
-            x = x + layer(self._normalised(x))
+        for i, layer in enumerate(self.layers, 1):
+            x = self.joined(x + layer(self._normalised(x)), i)
         return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
@@ -79,18 +92,18 @@ class Transformer(nn.Module):
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)
             pattern, output = self.attention(layer).heads(read)
-            x = x + output.sum(1)
+            x = self.joined(x + output.sum(1), layer + 1)
             patterns.append(pattern)
             outputs.append(output)
             scales.append(scale)
         read, scale = self.normalise(x)
-        return Trace(read, self.W_U, tuple(patterns), tuple(outputs), (*scales, scale))
+        return Trace(read, self.W_U, tuple(patterns), tuple(outputs), (*scales, scale), self.b_U)
 
     def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the embeddings x_0 = W_E t. Raises ValueError if a window is longer than n_ctx."""
+        """Return the embeddings x_0 = W_E t, with what joins them. ValueError if a window is longer than n_ctx."""
         if tokens.shape[1] > self.config.n_ctx:
             raise ValueError(f"expected windows of at most n_ctx = {self.config.n_ctx} tokens, got {tokens.shape[1]}")
-        return F.embedding(tokens, self.W_E.mT)
+        return self.joined(F.embedding(tokens, self.W_E.mT), 0)
 
     def weights(self) -> Weights:
         """Return a copy of the weights, with the centering of the norm folded into W_Q, W_K, W_V and W_U
@@ -114,7 +127,7 @@ class Transformer(nn.Module):
         if self.config.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         x = self.centred(x)
-        scale = (x.pow(2).mean(-1) + torch.finfo(x.dtype).eps).rsqrt()
+        scale = (x.pow(2).mean(-1) + (self.eps or torch.finfo(x.dtype).eps)).rsqrt()
         return x * scale[..., None], scale
 
     def centred(self, x: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:

@@ -1,0 +1,158 @@
+"""Models that were trained elsewhere: biases, norms with gains, and positions of other kinds.
+
+Gains are folded into the matrices that follow them. Everything else that a model of this project lacks is a constant,
+so the path expansion stays exact (docs/framework.md §2.9): logits = paths of tokens + paths of each ``Extra`` + b_U.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pathsum.config import ModelConfig
+from pathsum.core.weights import Weights
+from pathsum.model.attention import Attention
+from pathsum.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Constant vectors in the residual stream: one for each position, or one for all positions."""
+
+    layer: int  # first layer that reads it; n_layers if only the unembedding does
+    vectors: Float[Tensor, "d_model pos"]
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Rotary positions (Su et al. 2021). They rotate the first ``wave`` coordinates of queries and keys."""
+
+    cos: Float[Tensor, "pos wave"]
+    sin: Float[Tensor, "pos wave"]
+    adjacent: bool  # pairs of coordinates: (0, 1), (2, 3), …; if false, (0, wave / 2), (1, wave / 2 + 1), …
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the heads of a layer add to what they compute from the residual stream, and the layer to their sum."""
+
+    queries: Float[Tensor, "head n d_head"]  # n: one for each position, or one for all; before rotation
+    keys: Float[Tensor, "head n d_head"]
+    values: Float[Tensor, "head 1 d_head"]
+    output: Float[Tensor, "d_model"]  # b_O
+
+
+class Opened(Transformer):
+    """An attention-only model from a file. Its parameters are in the precision of ``weights``, without gradients.
+
+    ``weights`` have the gains of norms folded in (``circuits.folding.fold_gains``). A head's write includes its value
+    bias, so a zero-ablated head loses b_V, and b_O stays."""
+
+    b_U: Tensor
+
+    def __init__(
+        self,
+        weights: Weights,
+        constants: Sequence[Constants],
+        positions: Float[Tensor, "n d_model"],
+        b_U: Float[Tensor, "vocab"],
+        norm: Literal["none", "rms", "layer"],
+        eps: float,
+        n_ctx: int,
+        rotation: Rotation | None = None,
+    ) -> None:
+        nn.Module.__init__(self)
+        first = weights.layers[0] if weights.layers else ()
+        self.config = ModelConfig.model_construct(  # unlike models of this project, with a context of any length
+            n_layers=len(weights.layers), n_heads=len(first), d_head=len(first[0].W_Q) if first else 0, n_ctx=n_ctx,
+            d_model=len(weights.W_E), embedding_std=1.0, positions="opened", norm=norm, smeared_keys=False,
+        )  # fmt: skip
+        self.eps = eps
+        self.W_E, self.W_U = nn.Parameter(weights.W_E), nn.Parameter(weights.W_U)
+        self.layers = nn.ModuleList(
+            OpenedAttention(Weights(weights.W_E, weights.W_U, (heads,)), added, rotation)
+            for heads, added in zip(weights.layers, constants, strict=True)
+        )
+        joining = [positions, *(added.output[None] for added in constants)]
+        self.joining = nn.ParameterList(nn.Parameter(vectors) for vectors in joining)  # before each layer and W_U
+        self.register_buffer("b_U", b_U)
+        self.eval().requires_grad_(False)
+
+    def joined(self, x: Float[Tensor, "batch pos d_model"], layer: int) -> Float[Tensor, "batch pos d_model"]:
+        return x + self.joining[layer][: x.shape[1]]
+
+    def extras(self) -> list[Extra]:
+        """Return the constants in the residual stream, with the value biases, which are constants as well because the
+        rows of a pattern add up to 1."""
+        found = [Extra(0, self.joining[0].mT)]
+        for layer, b_O in enumerate(self.joining[1:]):
+            heads = cast(OpenedAttention, self.layers[layer])
+            found.append(Extra(layer + 1, b_O.mT + (heads.W_O @ heads.b_V.mT).sum(0)))
+        return [extra for extra in found if extra.vectors.any()]
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        return self.normalise(x)[0]
+
+
+class OpenedAttention(Attention):
+    """The heads of a layer of an ``Opened`` model."""
+
+    bilinear = False  # the constants of queries and keys depend on positions
+    b_Q: Tensor
+    b_K: Tensor
+    b_V: Tensor
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, weights: Weights, added: Constants, rotation: Rotation | None) -> None:
+        nn.Module.__init__(self)
+        (heads,) = weights.layers
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            self.register_parameter(name, nn.Parameter(torch.stack([getattr(head, name) for head in heads])))
+        self.register_parameter("smear", None)
+        for name, constant in (("b_Q", added.queries), ("b_K", added.keys), ("b_V", added.values)):
+            self.register_buffer(name, constant)
+        turn = rotation or Rotation(weights.W_E.new_ones(1, 0), weights.W_E.new_ones(1, 0), False)
+        self.register_buffer("cos", turn.cos)
+        self.register_buffer("sin", turn.sin)
+        self.adjacent = turn.adjacent
+
+    def queries(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
+        return self._turned(super().queries(x, at) + self.b_Q[at, : x.shape[1]] * self.W_Q.shape[1] ** -0.5)
+
+    def keys(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
+        return self._turned(super().keys(x, at) + self.b_K[at, : x.shape[1]])
+
+    def values(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
+        return super().values(x, at) + self.b_V[at]
+
+    def _turned(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+        """Rotate queries or keys, biases included, by their positions."""
+        (pos, d_head), wave = x.shape[2:], self.cos.shape[1]
+        if not wave:
+            return x
+        rotated, still = x.split([wave, d_head - wave], -1)
+        if self.adjacent:
+            across = torch.stack([-rotated[..., 1::2], rotated[..., ::2]], -1).flatten(-2)
+        else:
+            across = torch.cat([-rotated[..., wave // 2 :], rotated[..., : wave // 2]], -1)
+        return torch.cat([rotated * self.cos[:pos] + across * self.sin[:pos], still], -1)
+
+
+def converted(model: Transformer, dtype: torch.dtype) -> Transformer:
+    """Return the same model in another precision, and leave ``model`` unchanged."""
+    return copy.deepcopy(model).to(dtype)
+
+
+def only(model: Transformer, ids: Int[Tensor, "n"]) -> Transformer:
+    """Return the same model with only ``ids`` as its vocabulary, renumbered from 0 (docs/framework.md §2.9)."""
+    changed = copy.deepcopy(model)
+    changed.W_E = nn.Parameter(model.W_E.mT[ids].mT, requires_grad=False)  # token-major, as in ``Transformer``
+    changed.W_U = nn.Parameter(model.W_U[ids], requires_grad=False)
+    if model.b_U is not None:
+        changed.register_buffer("b_U", model.b_U[ids])
+    return changed

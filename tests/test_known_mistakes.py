@@ -153,12 +153,12 @@ def test_mistake_3_norms_after_a_cyclic_permutation() -> None:
 # 4. Term importance with another batch's patterns; off by one in the order of terms
 
 
-def test_mistake_4_patterns_of_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_checkpoint(tmp_path / "a.safetensors", random_model(4, norm="rms"), "words")
-    right = score_paths.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+def test_mistake_4_patterns_of_another_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(4, norm="rms")
+    right = score_paths.exactness_row(lambda: model, LOG[0], evidence(), HOW).max_relative_error
     trace = Transformer.trace
     monkeypatch.setattr(Transformer, "trace", lambda model, tokens: trace(model, tokens.flip(0)))
-    wrong = score_paths.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    wrong = score_paths.exactness_row(lambda: model, LOG[0], evidence(), HOW).max_relative_error
     assert right < EXACT
     assert wrong > 0.1
 
@@ -309,20 +309,21 @@ def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch
     path, old = tmp_path / "a.safetensors", random_model(9)
     new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
 
-    def overwritten() -> list[tuple[str, float]]:
+    def overwritten(load: Callable[[Path, str], Transformer]) -> list[tuple[str, float]]:
         """Return the weights' hash and the loss, before and after the file is overwritten."""
         found = []
         for model in (old, new):
             save_checkpoint(path, model, "words")
-            summary = extraction.extract("cell", cell_of(model), LOG, [path] * 2, evidence(), HOW).summary
+            summary = extraction.extract(
+                "cell", cell_of(model), LOG, [lambda: load(path, "words")] * 2, evidence(), HOW
+            ).summary
             found.append((summary.weights_hash, summary.val_loss_nats))
         return found
 
-    first, second = overwritten()
+    first, second = overwritten(load_checkpoint)
     assert first[0] == weights_hash(old) != weights_hash(new) == second[0]
     assert second[1] == pytest.approx(math.log(D_VOCAB), abs=1e-6)
-    monkeypatch.setattr(extraction, "load_checkpoint", functools.cache(load_checkpoint))
-    assert overwritten() == [first, first]
+    assert overwritten(functools.cache(load_checkpoint)) == [first, first]
     assert abs(first[1] - second[1]) > 0.5
 
 

@@ -72,8 +72,9 @@ def learnt(tokens: int = TRAIN.tokens, **model: object) -> TrainedModel:
     cell = cell_of_shape(tokens, **model)
     FOLDERS.append(tempfile.TemporaryDirectory())
     folder = Path(FOLDERS[-1].name)
-    log, checkpoints = trained(folder, cell), sorted((folder / "checkpoints").iterdir())
-    return trace_trained(load_checkpoint(checkpoints[-1], "words"), cell, log, evidence(), HOW, checkpoints)
+    log, saved = trained(folder, cell), sorted((folder / "checkpoints").iterdir())
+    checkpoints = [functools.partial(load_checkpoint, path, "words") for path in saved]
+    return trace_trained(checkpoints[-1](), cell, log, evidence(), HOW, checkpoints)
 
 
 @functools.cache

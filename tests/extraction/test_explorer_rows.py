@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from pathsum.extraction import explorers
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.tokens import JOINER
 from tests.extraction.small import evidence, learnt, taken_apart
 from tests.training.small import D_VOCAB, MODEL
@@ -24,7 +23,7 @@ def test_every_head_has_its_pattern_at_each_checkpoint_within_half_a_255th_and_v
     assert len(found["patterns"]) == (len(trained.log) + 1) * 2 * 4
     assert {r.tokens_seen for r in found["patterns"] if r.weighted} == {trained.log[-1].tokens_seen}
     steps = zip(trained.log, trained.checkpoints, strict=True)
-    models = {at.tokens_seen: load_checkpoint(path, "words") for at, path in steps}
+    models = {at.tokens_seen: load() for at, load in steps}
     rows = [r for r in found["patterns"] if not r.weighted]
     assert {r.tokens_seen for r in rows} == set(models)
     for row in rows:

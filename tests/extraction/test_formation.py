@@ -11,7 +11,6 @@ from pathsum.behavior.loss_drops import loss_drops
 from pathsum.circuits.composition import composition
 from pathsum.extraction import formation
 from pathsum.extraction.inputs import trace_trained
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.formation import around_onset
 from pathsum.training.evaluate import evaluate, token_losses
 from tests.extraction.small import HOW, evidence, learnt, taken_apart
@@ -72,7 +71,7 @@ def test_around_the_onset_loss_drops_are_measured_on_all_windows_and_beyond_thos
     assert all(r.windows == (all_windows if r.step in around else few) for r in found)
     assert found[-1].loss_drop_nats == pytest.approx(0, abs=1e-6)
     assert (found[-1].loss_drop_low, found[-1].loss_drop_high) == pytest.approx((0, 0), abs=1e-6)
-    before = load_checkpoint(checkpoints[1], SEEN.tokenizer_hash)
+    before = checkpoints[1]()
     (row,) = (r for r in found if r.step == formed[1].step)
     by_hand = loss_drops(token_losses(before, SEEN.held_out)) - loss_drops(losses)
     assert row.loss_drop_nats == pytest.approx(by_hand.mean().item(), abs=1e-6)

@@ -7,15 +7,15 @@ q, with one position per head on the way: k = p_0 ≤ p_1 ≤ … ≤ p_n = q (d
     offset  q − k, the distance back to its token: 0 is the current token, 1 the previous token.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.paths import Patterns, Scales, check_frozen
-from pathsum.core.weights import Head, Weights
+from pathsum.circuits.paths import Joining, Patterns, Scales, check_frozen, joined, write
+from pathsum.core.weights import Weights
 
 Normalise = Callable[[Float[Tensor, "batch pos d_model"]], Float[Tensor, "batch pos d_model"]]
 HOPS, OFFSET, BOS = "hops", "offset", "BOS"
@@ -75,31 +75,26 @@ def reads(
 
 
 def hop_by_hop(
-    weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, normalise: Normalise
+    weights: Weights,
+    tokens: Int[Tensor, "batch pos"],
+    patterns: Patterns,
+    normalise: Normalise,
+    joining: Joining | None = None,
 ) -> list[Float[Tensor, "batch pos d_model"]]:
     """Return the final normalized residual stream of the routes with at most 0, 1, …, n_layers hops, one tensor each.
 
-    Patterns are frozen. ``normalise`` applies the model's norm, with the scale of these routes alone. Without a norm,
-    the results are the cumulative sums of the groups ``by_hops`` in the last item of ``reads``. The last result is the
-    model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers. ValueError unless there is one pattern
-    per layer. See docs/framework.md §2.7."""
+    Patterns are frozen. ``normalise`` applies the model's norm, with the scale of these routes alone. All contain the
+    constants ``joining``. Without a norm, the results are the cumulative sums of the groups ``by_hops`` in the last
+    item of ``reads``. The last result is the model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers.
+    ValueError unless there is one pattern per layer. See docs/framework.md §2.7."""
     diagonals = [pattern * torch.eye(tokens.shape[1], device=pattern.device) for pattern in patterns]
     ends, fewer = [], [torch.zeros_like(weights.W_E.mT[tokens])] * len(weights.layers)
     for _ in range(len(weights.layers) + 1):
-        x, here = weights.W_E.mT[tokens], []
+        x, here = joined(weights.W_E.mT[tokens], joining, 0), []
         for heads, pattern, diagonal, less in zip(weights.layers, patterns, diagonals, fewer, strict=True):
             here.append(normalise(x))
             x = x + write(heads, diagonal, here[-1]) + write(heads, pattern - diagonal, less)
+            x = joined(x, joining, len(here))
         ends.append(normalise(x))
         fewer = here
     return ends
-
-
-def write(
-    heads: Sequence[Head], pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"]
-) -> Float[Tensor, "batch pos d_model"]:
-    """Return what the heads of a layer write together under the given ``pattern``, Σ_h A^h x (W_OV^h)ᵀ with
-    x = ``read``."""
-    W_V, W_O = torch.stack([h.W_V for h in heads]), torch.cat([h.W_O for h in heads], -1)
-    mixed = pattern @ (read.unsqueeze(1) @ W_V.mT)
-    return mixed.transpose(1, 2).flatten(2) @ W_O.mT

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from pathsum.circuits.precision import finite
 from pathsum.core.lowrank import LowRank
-from pathsum.core.weights import Weights
+from pathsum.core.weights import Head, Weights
 
 Path = tuple[tuple[int, int], ...]  # (layer, head), earliest first
 Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one per layer
 Scales = Sequence[Float[Tensor, "batch pos"]]  # norm scale at each position: one per layer, then the final norm's
+Joining = Sequence[Float[Tensor, "#pos d_model"]]  # constants that join the stream before each layer and W_U (§2.9)
 
 
 def all_paths(weights: Weights) -> list[Path]:
@@ -93,10 +94,44 @@ def by_order(
 ) -> list[Float[Tensor, "batch pos vocab"]]:
     """Return the summed logits of all paths of each order 0, …, n_layers.
 
-    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Errors as in
-    ``path_sum``."""
-    paths, orders = all_paths(weights), range(len(weights.layers) + 1)
-    return [path_sum(weights, tokens, patterns, scales, [p for p in paths if len(p) == n]) for n in orders]
+    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Layer by layer, so that
+    the cost does not grow with the number of paths. Errors as in ``check_frozen``."""
+    check_frozen(weights, patterns, scales)
+    orders = [weights.W_E.mT[tokens]]  # the residual stream by order
+    for heads, pattern, scale in zip(weights.layers, patterns, scales[:-1], strict=True):
+        written = [write(heads, pattern, scale.unsqueeze(-1) * x) for x in orders]
+        orders = [orders[0], *(x + y for x, y in zip(orders[1:], written[:-1], strict=True)), written[-1]]
+    return [scales[-1].unsqueeze(-1) * x @ weights.W_U.mT for x in orders]
+
+
+def constant_reads(
+    weights: Weights, joining: Joining, patterns: Patterns, scales: Scales
+) -> list[Float[Tensor, "batch pos d_model"]]:
+    """Return what each layer and the unembedding read of the constants ``joining`` alone: the sum of all paths that
+    begin at one of them (docs/framework.md §2.9). Errors as in ``check_frozen``."""
+    check_frozen(weights, patterns, scales)
+    x, reads = joining[0].expand(*scales[0].shape, -1), []
+    for layer, (heads, pattern) in enumerate(zip(weights.layers, patterns, strict=True)):
+        reads.append(scales[layer].unsqueeze(-1) * x)
+        x = joined(x + write(heads, pattern, reads[-1]), joining, layer + 1)
+    return [*reads, scales[-1].unsqueeze(-1) * x]
+
+
+def joined(
+    x: Float[Tensor, "batch pos d_model"], joining: Joining | None, layer: int
+) -> Float[Tensor, "batch pos d_model"]:
+    """Add the constants that join the residual stream ``x`` before ``layer``, if there are any."""
+    return x if joining is None else x + joining[layer]
+
+
+def write(
+    heads: Sequence[Head], pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"]
+) -> Float[Tensor, "batch pos d_model"]:
+    """Return what the heads of a layer write together under the given ``pattern``, Σ_h A^h x (W_OV^h)ᵀ with
+    x = ``read``."""
+    W_V, W_O = torch.stack([h.W_V for h in heads]), torch.cat([h.W_O for h in heads], -1)
+    mixed = pattern @ (read.unsqueeze(1) @ W_V.mT)
+    return mixed.transpose(1, 2).flatten(2) @ W_O.mT
 
 
 def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -> float:

@@ -81,21 +81,16 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the records ``labels`` (no rows without layers) and ``lens``."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
-        read = reads(trained.model, data.windows[:, :-1], trained.natural)
+        read = reads(trained.model, trained.natural)
         return {
             "labels": label_rows(trained, data, config, read, generator) if trained.weights.layers else [],
-            "lens": lens_rows(read, trained.weights.W_U, data, generator),
+            "lens": lens_rows(trained, read, data, generator),
         }
 
 
-def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) -> list[Tensor]:
+def reads(model: Transformer, trace: Trace) -> list[Float[Tensor, "batch pos d_model"]]:
     """Return the normalized residual stream that each layer reads, and then the one that the unembedding reads."""
-    stream = model.embed(tokens)
-    found = [model.normalise(stream)[0]]
-    for output in trace.outputs:
-        stream = stream + output.sum(1)
-        found.append(model.normalise(stream)[0])
-    return found
+    return [model.normalise(stream)[0] for stream in trace.streams]
 
 
 def label_rows(
@@ -174,7 +169,7 @@ def _on_repeats(trained: TrainedModel) -> list[Measure]:
     copied = by_window(copying, outputs, tokens)
     # A head that always writes the same vector raises some tokens, so chance is the score on another window's tokens.
     copied_by_chance = by_window(copying, outputs, tokens.roll(1, 0)).mean(-1)
-    layers = zip(trace.patterns, reads(trained.model, tokens, trace), trained.weights.layers, strict=False)
+    layers = zip(trace.patterns, reads(trained.model, trace), trained.weights.layers, strict=False)
     return [
         *by_layer(matched(*layer) for layer in layers),
         Measure("copies the next token", copied, copied_by_chance, independent(copied)),
@@ -205,8 +200,9 @@ def _after(keys: Bool[Tensor, "batch query key"]) -> WindowScore:
 
 
 def lens_rows(
-    read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], data: EvalData, generator: torch.Generator
+    trained: TrainedModel, read: Sequence[Tensor], data: EvalData, generator: torch.Generator
 ) -> list[LensRow]:
     """Measure the held-out loss if the residual stream before the first layer and after each layer is unembedded."""
-    found = mean_intervals(lens_losses(read, W_U, data.windows[:, 1:]), data.window_documents, generator)
+    losses = lens_losses(read, trained.weights.W_U, data.windows[:, 1:], trained.model.b_U)
+    found = mean_intervals(losses, data.window_documents, generator)
     return [LensRow(layers=n, **intervals("", loss_nats=i)) for n, i in enumerate(found)]

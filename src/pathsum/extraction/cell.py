@@ -4,7 +4,6 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,8 +17,8 @@ from pathsum.circuits import bigram
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.core.threads import in_threads
 from pathsum.extraction.framework import SMOOTHING
-from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
-from pathsum.model.checkpoint import load_checkpoint, weights_hash
+from pathsum.extraction.inputs import EvalData, Load, TrainedModel, trace_trained
+from pathsum.model.checkpoint import weights_hash
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
 from pathsum.records.evaluation import Evaluation
@@ -49,14 +48,13 @@ def extract(
     name: str,
     cell: CellConfig,
     log: list[Evaluation],
-    checkpoints: Sequence[Path],
+    checkpoints: Sequence[Load],
     data: EvalData,
     config: ExtractConfig,
 ) -> Cell:
     """Return all records of the model with these ``checkpoints``, one for each evaluation of the ``log``. Raises
-    ValueError if held-out windows are from a single document, and as ``load_checkpoint``."""
-    model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
-    trained = trace_trained(model, cell, log, data, config, checkpoints)
+    ValueError if held-out windows are from a single document."""
+    trained = trace_trained(checkpoints[-1](), cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
     for part, made in zip(parts(), in_threads(lambda part: part(trained, data, config), parts()), strict=True):
         assert made.keys() <= registry.tables().keys() - tables.keys(), f"{part.__module__}: unknown or repeated table"

@@ -17,7 +17,7 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import WINDOWS
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.norm_scales import reductions
-from pathsum.extraction.score_paths import add_up, pairs, score_errors
+from pathsum.extraction.score_paths import add_up, constant_logits, pairs, score_errors
 from pathsum.model.transformer import Transformer
 from pathsum.records.paths import ContentRow, ContentScoreRow
 from pathsum.records.registry import intervals
@@ -39,7 +39,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         for grouping, n in zip(groupings(model, data.windows.shape[1] - 1), (len(data.windows), WINDOWS), strict=True)
         for row in content_rows(trained, grouping, data.windows[:n], data.window_documents[:n], error)
     ]
-    return {"content": rows, "content_scores": score_rows(trained, by_head) if add_up(model.config) else []}
+    return {"content": rows, "content_scores": score_rows(trained, by_head) if add_up(model) else []}
 
 
 def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
@@ -81,13 +81,15 @@ def _reductions(
     patterns, scales = ([values[: len(windows)][some] for values in kind] for kind in (trace.patterns, trace.scales))
     *_, end = reads(weights, tokens, patterns, scales, grouping)
     parts = F.linear(end, weights.W_U)
-    lower = [torch.zeros_like(parts[0]), *itertools.accumulate(parts)]
+    constants = constant_logits(trained.model, weights, patterns, scales)
+    lower = [*itertools.accumulate(parts, initial=constants.expand_as(parts[0]))]
     losses = [window_losses(logits, targets) for logits in lower]
     without = torch.stack([window_losses(lower[-1] - part, targets) for part in parts])
     found = [-torch.stack(losses).diff(dim=0), without - losses[-1]]
     if grouping.kind == HOPS:
-        ends = hop_by_hop(weights, tokens, patterns, lambda x: trained.model.normalise(x)[0])
-        found.append(reductions(ends, trained.model.W_U, targets))
+        joining = trained.model.constants(tokens.shape[1])
+        ends = hop_by_hop(weights, tokens, patterns, lambda x: trained.model.normalise(x)[0], joining)
+        found.append(reductions(trained.model, ends, losses[0], targets))
     return found
 
 
@@ -118,8 +120,9 @@ def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):
         *layers, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
-        logits = max(logits, exactness(F.linear(end, weights.W_U).sum(0), trace.logits))
-        for layer in range(1, len(layers) if add_up(model.config) else 0):
+        constants = constant_logits(model, weights, trace.patterns, trace.scales)
+        logits = max(logits, exactness(F.linear(end, weights.W_U).sum(0) + constants, trace.logits))
+        for layer in range(1, len(layers) if add_up(model) else 0):
             for h, error in enumerate(score_errors(model, trace, layer, layers[layer])):
                 errors[layer, h] = max(error, errors.get((layer, h), 0.0))
     return logits, errors

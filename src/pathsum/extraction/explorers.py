@@ -14,7 +14,6 @@ from pathsum.circuits.value_weighted import value_weighted
 from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import reads
 from pathsum.extraction.inputs import EvalData, TracedModel, TrainedModel, printed
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.explorers import PassageRow, PatternRow, TokenTableRow
 
 LENGTH = 48  # tokens of a passage; the size of a pattern is its square
@@ -30,13 +29,13 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     """Return the records ``passages``, ``patterns`` and ``token_tables``."""
     shown, log = passages(data, trained.model.config.n_ctx), trained.log
     patterns: list[PatternRow] = []
-    for path, at in zip(trained.checkpoints, log, strict=True):
-        model = load_checkpoint(path, data.tokenizer_hash)
+    for load, at in zip(trained.checkpoints, log, strict=True):
+        model = load()
         for number, tokens in enumerate(shown.values()):
             patterns += pattern_rows(number, at.tokens_seen, False, model.trace(tokens).patterns)
     for number, tokens in enumerate(shown.values()):
         trace = trained.model.trace(tokens)
-        layers = zip(trace.patterns, reads(trained.model, tokens, trace), trained.weights.layers, strict=False)
+        layers = zip(trace.patterns, reads(trained.model, trace), trained.weights.layers, strict=False)
         weighted = [value_weighted(*layer) for layer in layers]
         patterns += pattern_rows(number, log[-1].tokens_seen, True, weighted)
     rows = [PassageRow(kind=kind, tokens=printed(data, tokens[0])) for kind, tokens in shown.items()]

@@ -20,7 +20,6 @@ from pathsum.circuits.score_paths import preference_contrast
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Run
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.formation import ChangePointRow, FormationRow, TokenLossRow, around_onset
 from pathsum.records.registry import intervals
@@ -53,7 +52,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     kept, around = sorted({0, *settled}), around_onset(log) if trained.onset else ()
     each, drops, single = [], [], []
     for i in kept:
-        model = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash)
+        model = trained.checkpoints[i]()
         losses = token_losses(model, data.held_out[: None if i in around else few])
         drops.append(drop_columns(losses, data))
         losses = losses[:few]
@@ -118,7 +117,7 @@ def first_patterns(
 ) -> Float[Tensor, "batch head query key"]:
     heads = model.attention(0)
     read, at = model.normalise(model.embed(tokens))[0], slice(head, head + 1)
-    return (heads.queries(read, at) @ heads.keys(read, at).mT + heads.position_scores(tokens.shape[1])[at]).softmax(-1)
+    return heads.pattern(heads.queries(read, at), heads.keys(read, at), at)
 
 
 def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:

@@ -37,7 +37,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     values = [*renamed_copies(trained.model, data, generator)]
     if alike.kinds and pos >= SHORTEST:
         values += behaviour(trained.model, place, alike, draw_trials(alike, pos, generator))
-    if alike.kinds and place[0] == 1 and add_up(trained.model.config):
+    if alike.kinds and place[0] == 1 and add_up(trained.model):
         values += by_weights(trained, place, alike, data.unigram > 0)
     rows = []
     for kind, measure, value, groups in values:

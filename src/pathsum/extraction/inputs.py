@@ -1,9 +1,11 @@
 """The inputs of all tables: held-out windows, statistics of the corpus, and traces of the model."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path as File
 
 import torch
 from jaxtyping import Float, Int
@@ -19,9 +21,15 @@ from pathsum.records.roles import Place
 from pathsum.records.tokens import JOINER
 from pathsum.statistics.phase_change import Onset, onset
 from pathsum.text.repeated import repeated_random
+from pathsum.text.statistics import BigramRows, CorpusStatistics
+from pathsum.text.tokenizer import Codec
+from pathsum.text.tokens import read_tokens
+from pathsum.text.windows import HeldOut
 
 SETTLED = 0.05  # share of training
 _SEED = 2021
+
+Load = Callable[[], Transformer]  # reads a model from a checkpoint, in float32
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,26 @@ class EvalData:
     tokenizer_hash: str
     bigram_losses: Float[Tensor, "all pos"] | None = None  # of the smoothed bigram model on ``held_out``; nats
     tuning_bigram_loss: float | None = None  # of the same on ``tuning``; nats per token
+
+    @staticmethod
+    def read(tokens: File, counts: CorpusStatistics, codec: Codec, n_ctx: int, config: ExtractConfig) -> EvalData:
+        """Read the token files in the folder ``tokens``. ValueError for tokens of another tokenizer."""
+        verdict, tuning = (
+            HeldOut.of(read_tokens(tokens / f"{part}.bin").tokens, n_ctx, config.windows_per_document, most)
+            for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))
+        )
+        return EvalData(
+            held_out=verdict.batch(),
+            documents=verdict.documents,
+            windows=verdict.batch(config.windows),
+            tuning=tuning.batch(),
+            bigram_losses=counts.losses(verdict.batch()),
+            tuning_bigram_loss=counts.losses(tuning.batch()).mean().item(),
+            unigram=torch.from_numpy(counts.unigram_counts).float(),
+            bigram_counts=BigramRows(counts.bigram_counts),
+            words=codec.words,
+            tokenizer_hash=codec.hash,
+        )
 
     @property
     def window_documents(self) -> Int[Tensor, "batch"]:
@@ -85,7 +113,7 @@ class TrainedModel(TracedModel):
     model: Transformer
     cell: CellConfig
     log: list[Evaluation]
-    checkpoints: tuple[Path, ...] = ()  # in order of training, one for each evaluation of the log
+    checkpoints: tuple[Load, ...] = ()  # in order of training, one for each evaluation of the log
     bigram_loss: float | None = None  # of the smoothed bigram model on tuning documents; nats per token
 
     @property
@@ -109,7 +137,7 @@ def trace_trained(
     log: list[Evaluation],
     data: EvalData,
     config: ExtractConfig,
-    checkpoints: Sequence[Path] = (),
+    checkpoints: Sequence[Load] = (),
 ) -> TrainedModel:
     """Trace a model that this suite trained, and add its configuration, log and checkpoints."""
     traced = trace_model(model, cell.model.n_ctx, data, config)

@@ -15,7 +15,6 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.ablations import CONTROL, INDUCTION, METHODS, OTHERS, JointAblationRow
 from pathsum.records.evaluation import Evaluation
@@ -54,7 +53,7 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     others = other_heads(heads, trained.cell.model.n_heads, generator)
     rows: list[JointAblationRow] = []
     for i in sorted(trained.settled[::-3]):
-        model, last = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash), i == len(log) - 1
+        model, last = trained.checkpoints[i](), i == len(log) - 1
         n_windows = TEXT if last else EARLIER
         rows += checkpoint_rows(model, log[i], trained, data, trials(heads, others, last), n_windows)
     return {"joint_ablation": rows}

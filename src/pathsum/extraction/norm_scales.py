@@ -2,7 +2,6 @@
 frozen norm scales and at their own (§2.7)."""
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -17,6 +16,7 @@ from pathsum.circuits.paths import Path, all_paths, by_order, path_logits, path_
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
+from pathsum.extraction.score_paths import constant_logits
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.paths import NormScaleRow, TermRow
@@ -67,7 +67,9 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
     """Return the sum of the shorter paths through the heads of ``path``, and what ``path`` itself contributes."""
-    x, heads = clean.streams[0], list(path)
+    heads, starts = list(path), [clean.streams[0]]  # before each layer, with what joins the embeddings
+    for layer in range(1, len(clean.streams)):
+        starts.append(clean.model.joined(starts[-1], layer))
 
     def scale(layer: int, read: Stream) -> Scale:
         return clean.model.normalise(read)[1] if own else clean.trace.scales[layer]
@@ -75,12 +77,14 @@ def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
     def write(place: Place, x: Stream, scale: Scale) -> Stream:
         return clean.write(place, clean.pattern(place), x, scale)
 
+    x = starts[heads[0][0]]
     first = write(heads[0], x, scale(heads[0][0], x))
     if len(heads) == 1:
-        return x, first
-    late = heads[1]
+        return starts[-1], first
+    late, x = heads[1], starts[heads[1][0]]
     read_at = scale(late[0], x + first)
-    return x + first + write(late, x, read_at), write(late, first, read_at)
+    alone = write(late, x, read_at)
+    return starts[-1] + first + alone, write(late, x + first, read_at) - alone
 
 
 def _losses(
@@ -89,7 +93,7 @@ def _losses(
     """Return the mean loss of each window over every eighth position if the residual stream ``x`` is unembedded."""
     scale = model.normalise(x)[1] if scale is None else scale
     some = slice(STEP - 1, None, STEP)
-    return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])
+    return window_losses(F.linear((x * scale[..., None])[:, some], W_U, model.b_U), targets[:, some])
 
 
 Term = tuple[int, int | None, int | None, int]  # order, layer, head and number of paths
@@ -105,7 +109,8 @@ def term_rows(
     """Measure the loss reduction by each order of paths and, within order 1, by each layer and each head."""
     weights, trace, tokens, targets = model.weights(), clean.trace, windows[:, :-1], windows[:, 1:]
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
-    lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
+    constants = constant_logits(model, weights, trace.patterns, trace.scales)
+    lower = [*itertools.accumulate(orders, initial=constants.expand_as(orders[0]))]
     terms: list[Term] = []
     added_first: list[list[float]] = []  # Python numbers: small tensors would fragment memory (``causal.Measured``)
     removed_last: list[list[float]] = []
@@ -116,7 +121,8 @@ def term_rows(
         removed_last.append(found.removed_last.tolist())
     added = mean_intervals(lower[0].new_tensor(added_first), documents, generator)
     removed = mean_intervals(lower[0].new_tensor(removed_last), documents, generator)
-    own = mean_intervals(reductions(clean.order_by_order(), model.W_U, targets), documents, generator)
+    own_scale = reductions(model, clean.order_by_order(), window_losses(lower[0], targets), targets)
+    own = mean_intervals(own_scale, documents, generator)
     return [
         TermRow(
             order=order,
@@ -147,8 +153,8 @@ def _terms(
 
 
 def reductions(
-    reads: Iterable[Float[Tensor, "batch pos d_model"]], W_U: Tensor, targets: Tensor
+    model: Transformer, reads: Iterable[Float[Tensor, "batch pos d_model"]], before: Tensor, targets: Tensor
 ) -> Float[Tensor, "step batch"]:
-    """Return the loss reduction at each of ``reads``, normalized final streams; before the first: log d_vocab."""
-    losses = [window_losses(F.linear(read, W_U), targets) for read in reads]
-    return -torch.stack([torch.full_like(losses[0], math.log(len(W_U))), *losses]).diff(dim=0)
+    """Return the loss reduction at each of ``reads``, normalized final streams; ``before`` is the loss without any."""
+    losses = [window_losses(F.linear(read, model.W_U, model.b_U), targets) for read in reads]
+    return -torch.stack([before, *losses]).diff(dim=0)

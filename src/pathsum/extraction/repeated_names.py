@@ -48,7 +48,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     reads = zip(*([cut(run, edges, method).read for method in CONTRASTED] for run in runs), strict=True)
     rows = []
     for method, parts in zip(CONTRASTED, reads, strict=True):
-        logits = F.linear(torch.cat(parts)[at], trained.model.W_U)
+        logits = F.linear(torch.cat(parts)[at], trained.model.W_U, trained.model.b_U)
         without = F.cross_entropy(logits, target, reduction="none").double()
         cost = without - loss
         total = cost.new_zeros(len(names)).index_add_(0, number[later], cost[later])

@@ -6,16 +6,26 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path as File
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.eigenvalues import positivity
 from pathsum.circuits.matching import pair_matching_eigenvalues, scale_as_read
-from pathsum.circuits.paths import Path, all_paths, exactness, path_name, path_sum
+from pathsum.circuits.paths import (
+    Path,
+    Patterns,
+    Scales,
+    all_paths,
+    by_order,
+    constant_reads,
+    exactness,
+    path_name,
+    path_sum,
+)
 from pathsum.circuits.score_paths import (
     by_distance,
     contrasted,
@@ -24,18 +34,17 @@ from pathsum.circuits.score_paths import (
     stream_paths,
     variance_contrast,
 )
-from pathsum.config import ExtractConfig, ModelConfig
+from pathsum.config import ExtractConfig
 from pathsum.core.weights import Head, Weights
-from pathsum.extraction.inputs import EvalData, TrainedModel
+from pathsum.extraction.inputs import EvalData, Load, TrainedModel
 from pathsum.model.attention import Attention
-from pathsum.model.checkpoint import load_checkpoint
-from pathsum.model.positions import SCHEMES
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.paths import ExactnessRow, MatchingRow, ScorePathRow
 from pathsum.statistics.bootstrap import Interval, independent, ratio_interval, standard_errors
 
 POSITION = "position"
+MOST_PATHS = 10_000  # added up one by one; four layers of eight heads have 6,561
 
 Sides = tuple[
     Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "distance"]
@@ -79,13 +88,13 @@ class Pair:
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``exactness``, ``score_paths`` and ``matching``; the last two may have none."""
-    model, checkpoints = trained.cell.model, zip(trained.checkpoints, trained.log, strict=True)
-    checks = [exactness_row(path, at, data, config) for path, at in checkpoints]
-    if not add_up(model):
+    checkpoints = zip(trained.checkpoints, trained.log, strict=True)
+    checks = [exactness_row(load, at, data, config) for load, at in checkpoints]
+    if not add_up(trained.model):
         return {"exactness": checks, "score_paths": [], "matching": []}
     exact, windows = copy.deepcopy(trained.model).double(), data.windows[: config.exactness_windows, :-1]
     with torch.no_grad():
-        trace, later = exact.trace(windows), range(1, model.n_layers)
+        trace, later = exact.trace(windows), range(1, len(exact.layers))
         errors = {layer: path_pair_errors(exact, trace, layer, windows) for layer in later}
     found = [pair for layer in later for pair in path_pairs(trained, layer)]
     by_head = itertools.groupby(found, key=lambda p: p.place)
@@ -96,12 +105,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     }
 
 
-def exactness_row(checkpoint: File, at: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
+def exactness_row(load: Load, at: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
     """Return the relative errors of the sums over paths at one checkpoint, in float64."""
-    model = load_checkpoint(checkpoint, data.tokenizer_hash, torch.float64)
+    model = copy.deepcopy(load()).double()
     tokens = data.windows[: config.exactness_windows, :-1]
-    trace, later = model.trace(tokens), range(1, model.config.n_layers if add_up(model.config) else 0)
-    total = path_sum(model.weights(), tokens, trace.patterns, trace.scales)
+    trace, later = model.trace(tokens), range(1, len(model.layers) if add_up(model) else 0)
+    total = logits_by_paths(model, tokens, trace)
     errors = (error for layer in later for error in path_pair_errors(model, trace, layer, tokens))
     return ExactnessRow(
         step=at.step,
@@ -111,9 +120,30 @@ def exactness_row(checkpoint: File, at: Evaluation, data: EvalData, config: Extr
     )
 
 
-def add_up(model: ModelConfig) -> bool:
+def logits_by_paths(
+    model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace
+) -> Float[Tensor, "batch pos vocab"]:
+    """Return the sum over all paths, those from constants included; layer by layer if there are more than
+    ``MOST_PATHS`` (docs/framework.md §2.9)."""
+    weights, frozen = model.weights(), (trace.patterns, trace.scales)
+    few = math.prod(1 + len(heads) for heads in weights.layers) <= MOST_PATHS
+    total = path_sum(weights, tokens, *frozen) if few else torch.stack(by_order(weights, tokens, *frozen)).sum(0)
+    return total + constant_logits(model, weights, *frozen)
+
+
+def constant_logits(
+    model: Transformer, weights: Weights, patterns: Patterns, scales: Scales
+) -> Float[Tensor, "*rows vocab"]:
+    """Return the logits that are due to b_U and to all paths from constants, zeros if the model has neither."""
+    if (joining := model.constants(scales[-1].shape[1])) is None:
+        return weights.W_U.new_zeros(len(weights.W_U))
+    return F.linear(constant_reads(weights, joining, patterns, scales)[-1], weights.W_U, model.b_U)
+
+
+def add_up(model: Transformer) -> bool:
     """Return whether attention scores can be split into pairs of parts."""
-    return SCHEMES[model.positions].bilinear and not model.smeared_keys
+    heads = (model.attention(layer) for layer in range(len(model.layers)))
+    return all(of.bilinear and of.smear is None for of in heads)
 
 
 def path_pairs(trained: TrainedModel, layer: int) -> Iterator[Pair]:

@@ -1,6 +1,5 @@
 """Measure whether the induction circuit, or single paths into it, suffice for induction (docs/framework.md §5.10)."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -146,9 +145,7 @@ class Reader:
 
     def __init__(self, clean: Run, late: Place) -> None:
         self.clean, self.late = clean, late
-        self.alone = copy.deepcopy(clean.model.attention(late[0]))  # a layer of this head alone
-        for parameter in self.alone.parameters():
-            parameter.data = parameter.data[[late[1]]]
+        self.heads, self.at = clean.model.attention(late[0]), slice(late[1], late[1] + 1)
         self.known: dict[tuple[str, Sources, bool], Tensor] = {}
 
     def projected(self, side: str, kept: Sources, frozen: bool = False) -> Float[Tensor, "batch 1 pos d_head"]:
@@ -162,16 +159,17 @@ class Reader:
                 write = clean.streams[0] if source is EMBEDDING else clean.output(source)
                 x = x + write.roll(SHIFTS[side], 0) - write
         read = clean.model.rescale(x, clean.trace.scales[layer]) if frozen else clean.model.normalise(x)[0]
-        self.known[key] = self.alone.side(side)(read)
+        self.known[key] = self.heads.side(side)(read, self.at)
         return self.known[key]
 
     def pattern(self, queries: Sources, keys: Sources, frozen: bool = False) -> Float[Tensor, "batch query key"]:
-        return self.alone.pattern(self.projected("Q", queries, frozen), self.projected("K", keys, frozen))[:, 0]
+        q, k = self.projected("Q", queries, frozen), self.projected("K", keys, frozen)
+        return self.heads.pattern(q, k, self.at)[:, 0]
 
     def activation(self, kept: Sources) -> HeadActivation:
         pattern = self.pattern(kept, kept)
         mixed = pattern @ self.projected("V", kept)[:, 0]
-        return HeadActivation(pattern, mixed @ self.alone.W_O[0].mT, mixed)
+        return HeadActivation(pattern, mixed @ self.heads.W_O[self.late[1]].mT, mixed)
 
 
 def keep_heads(readers: Sequence[Reader], trial: Trial) -> Run:

@@ -82,7 +82,7 @@ class Shown:
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
         """Return the log-probabilities of the two followers as the token after the last position."""
-        return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
+        return F.linear(run.read[:, -1], run.model.W_U, run.model.b_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
         """Return a head's attention to the followers of the longer and of the shorter match, over both orders."""

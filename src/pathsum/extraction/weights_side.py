@@ -1,6 +1,5 @@
 """Analyze the weights of heads, virtual heads, and the parts of the residual stream."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -205,9 +204,8 @@ def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], dict[str, Any]]:
 def balance_rows(trained: TrainedModel, data: EvalData) -> list[BalanceRow]:
     """Measure each part of the stream that each layer or the unembedding reads (docs/framework.md §7.3)."""
     model, trace, rows = trained.model, trained.natural, []
-    embedded = model.embed(data.windows[:, :-1])
-    streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)
-    for reader, (stream, scale) in enumerate(zip(streams, trace.scales, strict=True)):
+    embedded = trace.streams[0]
+    for reader, (stream, scale) in enumerate(zip(trace.streams, trace.scales, strict=True)):
         x = model.centred(stream)
         for name, part in _parts(embedded, trace.outputs[:reader]):
             own = model.centred(part)

@@ -44,10 +44,7 @@ class Run:
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
         self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
-        streams = [model.embed(tokens)]
-        for layer, output in enumerate(self.trace.outputs, 1):
-            streams.append(model.joined(streams[-1] + output.sum(1), layer))
-        self.streams = tuple(streams)  # residual stream before each layer and after the last, without intervention
+        self.streams = self.trace.streams  # without intervention
         self.places = [(layer, head) for layer, o in enumerate(self.trace.outputs) for head in range(o.shape[1])]
         self.replaced: Mapping[Place, HeadActivation] = {}
         self.frozen = False
@@ -103,9 +100,9 @@ class Run:
         ``replace``."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
-        q, k, v = (part[:, 0] for part in self._patched(layer, writes, slice(head, head + 1)))
-        pattern = (q @ k.mT + heads.position_scores(q.shape[1])[head]).softmax(-1)
-        mixed = pattern @ v
+        q, k, v = self._patched(layer, writes, at := slice(head, head + 1))
+        pattern = heads.pattern(q, k, at)[:, 0]
+        mixed = pattern @ v[:, 0]
         return self.replace({late: HeadActivation(pattern, mixed @ heads.W_O[head].mT, mixed)})
 
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:

@@ -129,11 +129,14 @@ class Attention(nn.Module):
         return sum(self.position_vectors(x.shape[1]), x)
 
     def pattern(
-        self, q: Float[Tensor, "batch head pos d_head"], k: Float[Tensor, "batch head pos d_head"]
+        self,
+        q: Float[Tensor, "batch head pos d_head"],
+        k: Float[Tensor, "batch head pos d_head"],
+        at: slice = slice(None),
     ) -> Float[Tensor, "batch head query key"]:
-        """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query, where b is
-        ``position_bias``. ``q`` must already be scaled by 1/√d_head."""
-        return (q @ k.mT).add_(self.position_scores(q.shape[2])).softmax(-1)
+        """Return the pattern softmax(q kᵀ + b[query − key]) of the heads ``at`` over the keys up to the query, where b
+        is ``position_bias``. ``q`` must already be scaled by 1/√d_head."""
+        return (q @ k.mT).add_(self.position_scores(q.shape[2])[at]).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
         """Return what is added to the scores, in nats: the bias by distance, and −∞ for future keys."""

@@ -61,9 +61,9 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
 
 
 def weights_hash(model: Transformer) -> str:
-    """Return the sha256 of the float32 weights and their names, which identifies the model in records."""
+    """Return the sha256 of the float32 weights and biases and their names, which identifies the model in records."""
     digest = hashlib.sha256()
-    for name, p in sorted(model.named_parameters()):
+    for name, p in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(p.detach().float().contiguous().cpu().numpy().tobytes())
     return digest.hexdigest()

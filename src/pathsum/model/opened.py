@@ -1,15 +1,16 @@
 """Models that were trained elsewhere: biases, norms with gains, and positions of other kinds.
 
 Gains are folded into the matrices that follow them. Everything else that a model of this project lacks is a constant,
-so the path expansion stays exact (docs/framework.md §2.9): logits = paths of tokens + paths of each ``Extra`` + b_U.
+so the path expansion stays exact (docs/framework.md §2.9): logits = paths of tokens + paths of constants + b_U.
 """
 
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -17,14 +18,6 @@ from pathsum.config import ModelConfig
 from pathsum.core.weights import Weights
 from pathsum.model.attention import Attention
 from pathsum.model.transformer import Transformer
-
-
-@dataclass(frozen=True)
-class Extra:
-    """Constant vectors in the residual stream: one for each position, or one for all positions."""
-
-    layer: int  # first layer that reads it; n_layers if only the unembedding does
-    vectors: Float[Tensor, "d_model pos"]
 
 
 @dataclass(frozen=True)
@@ -44,13 +37,14 @@ class Constants:
     keys: Float[Tensor, "head n d_head"]
     values: Float[Tensor, "head 1 d_head"]
     output: Float[Tensor, "d_model"]  # b_O
+    scores: Float[Tensor, "head distance"] | None = None  # by distance query − key, in nats
 
 
 class Opened(Transformer):
     """An attention-only model from a file. Its parameters are in the precision of ``weights``, without gradients.
 
-    ``weights`` have the gains of norms folded in (``circuits.folding.fold_gains``). A head's write includes its value
-    bias, so a zero-ablated head loses b_V, and b_O stays."""
+    ``weights`` have the gains of norms folded in (``circuits.folding.fold_gains``). ``kind`` names its positions. A
+    head's write includes its value bias, so a zero-ablated head loses b_V, and b_O stays."""
 
     b_U: Tensor
 
@@ -63,13 +57,14 @@ class Opened(Transformer):
         norm: Literal["none", "rms", "layer"],
         eps: float,
         n_ctx: int,
+        kind: str,
         rotation: Rotation | None = None,
     ) -> None:
         nn.Module.__init__(self)
         first = weights.layers[0] if weights.layers else ()
         self.config = ModelConfig.model_construct(  # unlike models of this project, with a context of any length
             n_layers=len(weights.layers), n_heads=len(first), d_head=len(first[0].W_Q) if first else 0, n_ctx=n_ctx,
-            d_model=len(weights.W_E), embedding_std=1.0, positions="opened", norm=norm, smeared_keys=False,
+            d_model=len(weights.W_E), embedding_std=1.0, positions=kind, norm=norm, smeared_keys=False,
         )  # fmt: skip
         self.eps = eps
         self.W_E, self.W_U = nn.Parameter(weights.W_E), nn.Parameter(weights.W_U)
@@ -82,17 +77,19 @@ class Opened(Transformer):
         self.register_buffer("b_U", b_U)
         self.eval().requires_grad_(False)
 
+    def about(self) -> dict[str, Any]:
+        """Return what ``reference.Model`` needs besides the tensors."""
+        adjacent = any(cast(OpenedAttention, layer).adjacent for layer in self.layers)
+        return {"norm": self.config.norm, "eps": self.eps, "adjacent": adjacent}
+
     def joined(self, x: Float[Tensor, "batch pos d_model"], layer: int) -> Float[Tensor, "batch pos d_model"]:
         return x + self.joining[layer][: x.shape[1]]
 
-    def extras(self) -> list[Extra]:
-        """Return the constants in the residual stream, with the value biases, which are constants as well because the
-        rows of a pattern add up to 1."""
-        found = [Extra(0, self.joining[0].mT)]
-        for layer, b_O in enumerate(self.joining[1:]):
-            heads = cast(OpenedAttention, self.layers[layer])
-            found.append(Extra(layer + 1, b_O.mT + (heads.W_O @ heads.b_V.mT).sum(0)))
-        return [extra for extra in found if extra.vectors.any()]
+    def constants(self, pos: int) -> list[Float[Tensor, "#pos d_model"]]:
+        found = [self.joining[0][:pos]]
+        for layer, b_O in zip(self.layers, self.joining[1:], strict=True):
+            found.append(b_O + (layer.W_O @ layer.b_V.mT).sum(0).mT)  # type: ignore[operator]
+        return found
 
     def _normalised(self, x: Tensor) -> Tensor:
         return self.normalise(x)[0]
@@ -101,10 +98,10 @@ class Opened(Transformer):
 class OpenedAttention(Attention):
     """The heads of a layer of an ``Opened`` model."""
 
-    bilinear = False  # the constants of queries and keys depend on positions
     b_Q: Tensor
     b_K: Tensor
     b_V: Tensor
+    bias: Tensor
     cos: Tensor
     sin: Tensor
 
@@ -114,12 +111,21 @@ class OpenedAttention(Attention):
         for name in ("W_Q", "W_K", "W_V", "W_O"):
             self.register_parameter(name, nn.Parameter(torch.stack([getattr(head, name) for head in heads])))
         self.register_parameter("smear", None)
-        for name, constant in (("b_Q", added.queries), ("b_K", added.keys), ("b_V", added.values)):
+        bias = weights.W_E.new_zeros(len(heads), 1) if added.scores is None else added.scores
+        constants = {"b_Q": added.queries, "b_K": added.keys, "b_V": added.values, "bias": bias}
+        for name, constant in constants.items():
             self.register_buffer(name, constant)
         turn = rotation or Rotation(weights.W_E.new_ones(1, 0), weights.W_E.new_ones(1, 0), False)
         self.register_buffer("cos", turn.cos)
         self.register_buffer("sin", turn.sin)
         self.adjacent = turn.adjacent
+        self.bilinear = rotation is None and not (added.queries.any() or added.keys.any())
+
+    def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
+        return self.bias[:, :pos].expand(-1, pos)
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "batch head pos d_head"]:
+        return F.scaled_dot_product_attention(q, k, v, self.position_scores(q.shape[2]), scale=1.0)
 
     def queries(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
         return self._turned(super().queries(x, at) + self.b_Q[at, : x.shape[1]] * self.W_Q.shape[1] ** -0.5)

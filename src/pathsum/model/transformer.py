@@ -23,6 +23,7 @@ class Trace:
     """The head outputs and logits of a run, with the patterns and norm scales that the path expansion freezes
     (docs/framework.md §2.1). Logits are computed on first access."""
 
+    streams: tuple[Float[Tensor, "batch pos d_model"], ...]  # the residual stream before each layer and after the last
     read: Float[Tensor, "batch pos d_model"]  # the normalized final residual stream
     W_U: Float[Tensor, "vocab d_model"]
     patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer
@@ -74,6 +75,12 @@ class Transformer(nn.Module):
         and heads: nothing, except in models from elsewhere."""
         return x
 
+    def constants(self, pos: int) -> list[Float[Tensor, "#pos d_model"]] | None:
+        """Return the constants from which paths begin besides tokens: what joins the residual stream before each layer
+        and before the unembedding, and value biases, since the rows of a pattern add up to 1. None if there are none.
+        """
+        return None
+
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Return the next-token logits, in nats, by the fast path for training and evaluation."""
         return F.linear(self.read(tokens), self.W_U, self.b_U)
@@ -89,15 +96,17 @@ class Transformer(nn.Module):
         """Return the logits (those of ``forward`` up to rounding), patterns, head outputs and norm scales of a run.
         Stores batch · heads · pos · (pos + d_model) numbers per layer."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
+        streams = [x]
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)
             pattern, output = self.attention(layer).heads(read)
             x = self.joined(x + output.sum(1), layer + 1)
+            streams.append(x)
             patterns.append(pattern)
             outputs.append(output)
             scales.append(scale)
         read, scale = self.normalise(x)
-        return Trace(read, self.W_U, tuple(patterns), tuple(outputs), (*scales, scale), self.b_U)
+        return Trace(tuple(streams), read, self.W_U, tuple(patterns), tuple(outputs), (*scales, scale), self.b_U)
 
     def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
         """Return the embeddings x_0 = W_E t, with what joins them. ValueError if a window is longer than n_ctx."""

@@ -11,9 +11,18 @@ from pathsum.behavior.positional import previous_token
 from pathsum.core.threads import in_threads
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
+from pathsum.text.repeated import repeated_random
 
 _CHUNK = 4  # windows per forward pass, so that their float32 logits (batch × pos × vocab) stay in the cache
+REPEATED_WINDOWS, REPEATED_SEED = 16, 20_211_222
 TRACED = 16  # held-out windows on which previous-token attention is measured
+
+
+def repeats(n_ctx: int, present: Float[Tensor, "vocab"]) -> tuple[Int[Tensor, "copies pos"], int]:
+    """Return the windows of repeated random tokens of all evaluations, and the size of their block. They choose heads,
+    and judge nothing."""
+    generator = torch.Generator().manual_seed(REPEATED_SEED)
+    return repeated_random(REPEATED_WINDOWS, n_ctx, len(present), generator, present)
 
 
 @torch.no_grad()

@@ -16,19 +16,16 @@ from pathsum.core.store import finished
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
-from pathsum.text.repeated import repeated_random
 from pathsum.text.repeats import repeat_weights
 from pathsum.text.windows import Windows, order, shuffled
 from pathsum.training import ranks
 from pathsum.training.device import choose, product_dtype
-from pathsum.training.evaluate import evaluate
+from pathsum.training.evaluate import evaluate, repeats
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.replay import RecordedStep
 from pathsum.training.state import STATE, load_state, save_state
 from pathsum.training.step import update
 from pathsum.training.store import ABOUT, CHECKPOINTS, LOG, discard_damaged, log_until
-
-_REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
 
 
 class TrainingDiverged(ValueError):
@@ -99,9 +96,7 @@ def train(
     recorded = RecordedStep(model, opts, autocast) if alone_on_gpu and cell.train.repeat_weight == 1 else None
     evaluations = evaluation_steps(steps, cell.train)
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
-    generator = torch.Generator().manual_seed(_REPEATED_SEED)
-    present = train_windows.present(d_vocab)
-    repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
+    repeated, block = repeats(cell.model.n_ctx, train_windows.present(d_vocab))
     repeated = repeated.to(device)
     tokens_per_step = cell.train.batch * cell.model.n_ctx
 
@@ -110,8 +105,8 @@ def train(
         if not ranks.is_main():
             return
         evaluation = evaluate(model, held_out, repeated, block, step, step * tokens_per_step)
-        repeats = evaluation.repeat_first_loss_nats + evaluation.repeat_second_loss_nats
-        for loss in (evaluation.val_loss_nats, repeats):
+        on_repeats = evaluation.repeat_first_loss_nats + evaluation.repeat_second_loss_nats
+        for loss in (evaluation.val_loss_nats, on_repeats):
             _require_finite(loss, step * tokens_per_step, title, run)
         checkpoint = f"{CHECKPOINTS}/{step:08d}.safetensors"
         save_checkpoint(run / checkpoint, model, tokenizer_hash)

@@ -5,6 +5,7 @@ BIN     = $(VENV)/bin
 # The variable $(1) as one word of the shell, whatever its quotes and dollars.
 quoted  = '$(subst ','\'',$(value $(1)))'
 TEXTS   = python -m pipelines.texts --text=$(call quoted,TEXT) --jobs=$(call quoted,JOBS) --separator=$(call quoted,SEPARATOR)
+OPENED  = python -m pipelines.opened $(foreach v,WEIGHTS MODELS TOKENIZER TEXT SEPARATOR BOS,$(if $($v),--$(shell echo $v | tr A-Z a-z)=$(call quoted,$v)))
 JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(call quoted,JOBS))
 LEET    = runs/leet
 LAYOUT  = {"workspace_layout": {"left_sidebar": 0.4}} # else the names of runs are cut off
@@ -18,7 +19,7 @@ unexport PYTHONSAFEPATH # which would hide pipelines/
 READS_repro   = JOBS TEXT SEPARATOR
 READS_sweep   = JOBS ARGS
 READS_corpora = TEXT SEPARATOR JOBS ARGS
-READS_extract = WEIGHTS TOKENIZER TEXT BOS ARGS
+READS_report  = WEIGHTS MODELS TOKENIZER TEXT SEPARATOR BOS ARGS
 READS_compare = BASE
 READS_kill    = SEED
 GIVEN  := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
@@ -90,11 +91,8 @@ bench: setup ## measure training steps and the growth of cost, and write bench/R
 	python -m bench.growth
 	python -m bench.table
 
-extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
-	python -m pipelines.extract_imported --weights=$(call quoted,WEIGHTS) --tokenizer=$(call quoted,TOKENIZER) --text=$(call quoted,TEXT) --bos=$(call quoted,BOS) $(ARGS)
-
-report: setup ## write the report again from stored records
-	python -m pipelines.repro --report
+report: setup ## write the report again from stored records; on your own model: make report WEIGHTS=mine.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
+	$(if $(WEIGHTS)$(MODELS)$(TEXT),$(OPENED) $(ARGS),python -m pipelines.repro --report)
 
 compare: setup ## print the changes of reports/metrics.json for a pull request: make compare BASE=<revision or file>
 	@python -m pipelines.compare $(call quoted,BASE)
@@ -105,4 +103,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke kill test cluster lint sweep corpora leet dashboard bench extract report compare open
+.PHONY: help setup params repro smoke kill test cluster lint sweep corpora leet dashboard bench report compare open

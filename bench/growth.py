@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +23,11 @@ from bench.train_step import Shape, ours
 from pathsum.config import CellConfig, ExtractConfig, TrainConfig
 from pathsum.core.storage import read_lines
 from pathsum.extraction.cell import extract
-from pathsum.imported.extraction import eval_data
+from pathsum.extraction.inputs import EvalData
+from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.evaluation import Evaluation
 from pathsum.text.bos import BOS
+from pathsum.text.statistics import BigramRows, pair_counts
 from pathsum.text.windows import Windows
 from pathsum.training.loop import train
 from pipelines.paths import ROOT, params
@@ -55,7 +58,7 @@ LEAST = 1.5  # seconds of the measured training steps together
 def alone(work: Callable[..., T], *args: object) -> T:
     """Run ``work`` in a new process with THREADS torch threads, so that its peak memory is measured alone."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pathsum.imported.extraction"])
+    context.set_forkserver_preload(["pathsum.extraction.cell"])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
         return pool.submit(work, *args).result()
 
@@ -103,12 +106,18 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
     weights = 1 / np.arange(1, shape.d_vocab)  # frequencies of the ids after BOS
     text = 1 + np.random.default_rng(0).choice(len(weights), 40 * shape.n_ctx, p=weights / weights.sum())
     text[:: shape.n_ctx] = BOS  # one document per window: intervals resample documents
-    data = eval_data(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
-    data = replace(data, bigram_losses=torch.zeros(data.held_out[:, 1:].shape, dtype=torch.float64))  # of no model
     windows = Windows(text, shape.n_ctx)
+    held_out, counts = windows.batch(torch.arange(len(windows))), pair_counts(windows, shape.d_vocab)
+    data = EvalData(
+        held_out=held_out, documents=torch.arange(len(held_out)), windows=held_out[: HOW.windows],
+        tuning=held_out[: HOW.windows], unigram=torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float(),
+        bigram_counts=BigramRows(counts), words=[f"w{i}" for i in range(shape.d_vocab)], tokenizer_hash="",
+        bigram_losses=torch.zeros(held_out[:, 1:].shape, dtype=torch.float64),  # of no model
+    )  # fmt: skip
     with redirect_stderr(io.StringIO()):
         train(cell, shape.d_vocab, data.tokenizer_hash, (windows, windows), run, lambda _: None, "growth")
-    return "growth", cell, read_lines(run / "log.jsonl", Evaluation), sorted((run / "checkpoints").iterdir()), data, HOW
+    checkpoints = [partial(load_checkpoint, path, "") for path in sorted((run / "checkpoints").iterdir())]
+    return "growth", cell, read_lines(run / "log.jsonl", Evaluation), checkpoints, data, HOW
 
 
 def measure(what: str, axis: str, size: int) -> tuple[float, float]:

@@ -6,8 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from pathsum.config import CellConfig, ExtractConfig, load
 from pathsum.core import store
 from pathsum.core.manifest import MANIFEST, damage, require_whole
@@ -16,12 +14,11 @@ from pathsum.core.storage import read_json, read_lines, read_value
 from pathsum.core.threads import use_threads
 from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import EvalData
+from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
-from pathsum.text.statistics import BigramRows, CorpusStatistics
-from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
-from pathsum.text.tokens import read_tokens
-from pathsum.text.windows import HeldOut
+from pathsum.text.statistics import CorpusStatistics
+from pathsum.text.tokenizer import Codec, load_tokenizer
 from pipelines import grid, pool
 from pipelines.paths import CIRCUITS, MODELS, RECORDS, STATISTICS, TOKENS, params, section, stage
 from pipelines.progress import HEADING, row_of
@@ -41,24 +38,9 @@ def records_of(name: str, text: str, config: ExtractConfig) -> Path:
 def inputs(text: str, n_ctx: int, config: ExtractConfig) -> EvalData:
     """Return the held-out windows and the statistics of a text."""
     require_whole(STATISTICS / text)
-    tokenizer = load_tokenizer(TOKENS / text / "tokenizer.json")
+    codec = Codec.own(load_tokenizer(TOKENS / text / "tokenizer.json"))
     counts = CorpusStatistics.load(STATISTICS / text / "counts.safetensors")
-    verdict, tuning = (
-        HeldOut.of(read_tokens(TOKENS / text / f"{part}.bin").tokens, n_ctx, config.windows_per_document, most)
-        for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))
-    )
-    return EvalData(
-        held_out=verdict.batch(),
-        documents=verdict.documents,
-        windows=verdict.batch(config.windows),
-        tuning=tuning.batch(),
-        bigram_losses=counts.losses(verdict.batch()),
-        tuning_bigram_loss=counts.losses(tuning.batch()).mean().item(),
-        unigram=torch.from_numpy(counts.unigram_counts).float(),
-        bigram_counts=BigramRows(counts.bigram_counts),
-        words=vocabulary(tokenizer),
-        tokenizer_hash=tokenizer_hash(tokenizer),
-    )
+    return EvalData.read(TOKENS / text, counts, codec, n_ctx, config)
 
 
 def make(name: str) -> None:
@@ -74,8 +56,10 @@ def make(name: str) -> None:
             require_whole(model)
             cell = load(CellConfig, read_value(model / "cell.json"), f"{model}/cell.json")
             log = read_lines(model / "log.jsonl", Evaluation)
-            checkpoints = sorted((model / "checkpoints").iterdir())
-            found = extract(name, cell, log, checkpoints, inputs(text, cell.model.n_ctx, config), config)
+            data = inputs(text, cell.model.n_ctx, config)
+            saved = sorted((model / "checkpoints").iterdir())
+            checkpoints = [functools.partial(load_checkpoint, path, data.tokenizer_hash) for path in saved]
+            found = extract(name, cell, log, checkpoints, data, config)
             device = read_json(model / "device.json", Device)
             summary = replace(found.summary, device=str(device), device_peak_flops=device.peak_flops)
             write_cell(folder, replace(found, summary=summary), folder.name)

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from pathsum.claims.formatting import millions, number
 from pathsum.core.storage import read_lines, read_value, write_json
 from pathsum.records.evaluation import Evaluation
-from pathsum.training.store import CHECKPOINTS, LOG
+from pathsum.training.store import LOG
 from pathsum.training.tracker import result
 from pipelines.paths import TOKENS
 
@@ -103,11 +103,10 @@ def told(folder: Path, corpus: Mapping[str, Any]) -> str:
     if trained := [(values["val_loss_nats"], job["run"]) for job, values in zip(jobs, found, strict=True) if values]:
         run = Path(min(trained)[1])
         given = {
-            "WEIGHTS": max((run / CHECKPOINTS).iterdir()),
+            "WEIGHTS": run,
             "TOKENIZER": TOKENS / "tokenizer.json",
             "TEXT": corpus.get("paths", [SOURCES])[0],
-            "ARGS": f"--out=imported/{run.name}",
         }
         command = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in given.items())
-        lines += ["To analyze the model with the lowest loss, on any TEXT:", f"make extract {command}"]
+        lines += ["To analyze the model with the lowest loss, on any TEXT:", f"make report {command}"]
     return "\n".join(lines)

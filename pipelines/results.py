@@ -37,7 +37,6 @@ def _of_text(text: str, values: dict[str, Any], folder: Path) -> Results:
     models = by_size({name: cell for name, cell in found.items() if name not in controls})
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
-    calibration, calibrated = folder / CALIBRATION, (folder / CALIBRATION / MANIFEST).exists()
     return Results(
         cells=models,
         controls=controls,
@@ -45,10 +44,18 @@ def _of_text(text: str, values: dict[str, Any], folder: Path) -> Results:
         ngrams=read_rows(statistics / "ngrams.parquet", NGramRow),
         provenance=provenance(corpus, models | controls, cells, values),
         missing=tuple(name for name in cells if name not in found),
-        calibration=read_lines(calibration / DETECTORS, CalibrationRow) if calibrated else [],
-        coverage=read_lines(calibration / COVERAGE, CoverageRow) if calibrated else [],
+        **calibration(folder),
         doses=read_doses(folder / DOSES),
     )
+
+
+def calibration(folder: Path = Path()) -> dict[str, Any]:
+    """Return the fields of ``Results`` on the calibration of the detectors, if there is one."""
+    made = folder / CALIBRATION
+    if not (made / MANIFEST).exists():
+        return {}
+    rows, coverage = read_lines(made / DETECTORS, CalibrationRow), read_lines(made / COVERAGE, CoverageRow)
+    return {"calibration": rows, "coverage": coverage}
 
 
 def by_size(cells: dict[str, Cell]) -> dict[str, Cell]:

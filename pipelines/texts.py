@@ -3,6 +3,8 @@
 Each text has a copy of the project in .scratch/texts/, which is kept. The copies share the run store.
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import os
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,25 +115,48 @@ def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "sweep": sweep, "texts": empty, "defaults": [base, "_self_", *values.get("defaults", [])]}
 
 
+@dataclass(frozen=True)
+class Survey:
+    """What a text offers, and the share of its documents outside training."""
+
+    documents: int
+    size: int  # bytes
+    hash: str
+    share: float
+
+    @staticmethod
+    def of(paths: Sequence[str], separator: str) -> Survey:
+        """Read a text. Raises ValueError, as ``text_documents``, for files that cannot be read."""
+        whole, documents, size = hashlib.sha256(), 0, 0
+        for document in text_documents(paths, separator, "TEXT"):
+            data = document.encode()
+            whole.update(hashlib.sha256(data).digest())
+            documents, size = documents + 1, size + len(data)
+        share = min(MOST, max(SHARE, 2 * JUDGED / documents, 2 * 64 * WINDOW / size))
+        return Survey(documents, size, whole.hexdigest(), round(share, 3))
+
+    def told(self, more: str = "") -> str:
+        """Say how a text is divided."""
+        said = (
+            f"{plural(self.documents, 'document')}, {self.size / 1e6:.1f} MB; {self.share / 2:.0%} for tuning and as "
+        )
+        few = "; few documents: where they have to be cut, verdicts are about this text, not about others of its kind"
+        cut = few if self.documents * self.share / 2 < 2 * LEAST["verdict"] else ""
+        return f"{said}many for verdicts{more}{cut}"
+
+
 def fit(name: str, profile: dict[str, Any]) -> str:
-    """Set the share of held-out documents and the vocabulary by what a text allows, say so, and return the text's hash.
-    Raises ValueError, as ``text_documents``, for files that cannot be read."""
-    corpus, whole, documents, size = profile["corpus"], hashlib.sha256(), 0, 0
-    for document in text_documents(corpus["paths"], corpus["separator"], "TEXT"):
-        data = document.encode()
-        whole.update(hashlib.sha256(data).digest())
-        documents, size = documents + 1, size + len(data)
-    share = min(MOST, max(SHARE, 2 * JUDGED / documents, 2 * 64 * WINDOW / size))
-    corpus["validation_share"] = round(share, 3)
-    vocabulary = next(tokens for least, tokens in VOCABULARIES.items() if size >= least)
+    """Set the share of held-out documents and the vocabulary by what a text allows, say so, and return the text's
+    hash. Errors as ``Survey.of``."""
+    corpus = profile["corpus"]
+    text = Survey.of(corpus["paths"], corpus["separator"])
+    corpus["validation_share"] = text.share
+    vocabulary = next(tokens for least, tokens in VOCABULARIES.items() if text.size >= least)
     if vocabulary:
         profile["tokenizer"] = {"d_vocab": vocabulary}
-    said = f"{plural(documents, 'document')}, {size / 1e6:.1f} MB; {share / 2:.0%} for tuning and as many for verdicts"
-    few = "; few documents: where they have to be cut, verdicts are about this text, not about others of its kind"
     short = f"; a vocabulary of {vocabulary} tokens, because the text is short" if vocabulary else ""
-    cut = few if documents * share / 2 < 2 * LEAST["verdict"] else ""
-    print(f"pathsum: {name}: {said}{short}{cut}", file=sys.stderr)
-    return whole.hexdigest()
+    print(f"pathsum: {name}: {text.told(short)}", file=sys.stderr)
+    return text.hash
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from tokenizers.pre_tokenizers import ByteLevel, Metaspace, Split, Whitespace, W
 from tokenizers.trainers import BpeTrainer
 
 from pathsum.config import TokenizerConfig
-from pathsum.imported.text import bos_id, encode_text, known_ids, read_tokenizer, words
+from pathsum.imported.text import bos_id, codec_of, read_tokenizer, require_known, words
 from pathsum.text.hub import local_or_hub
 from pathsum.text.tokenizer import train_tokenizer, vocabulary
 
@@ -29,22 +29,21 @@ def byte_level(bos: str) -> Tokenizer:
     return tokenizer
 
 
-def test_ids_0_and_bos_are_exchanged_in_tokens_and_words_alike(tmp_path: Path) -> None:
+def test_ids_0_and_bos_are_exchanged_in_tokens_and_words_alike() -> None:
     tokenizer = byte_level("<|endoftext|>")
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text(TEXT + "!")
     bos, d_vocab = bos_id(tokenizer, ""), tokenizer.get_vocab_size() + 3
-    shown, tokens = words(tokenizer, d_vocab, bos), encode_text(str(tmp_path / "*.txt"), tokenizer, bos)
-    assert shown[0] == "<|endoftext|>"
-    assert shown[bos] == tokenizer.id_to_token(0) == "!"
+    shown, (codec, ids) = words(tokenizer, d_vocab, bos), codec_of(tokenizer, d_vocab, bos)
+    assert shown[0] == codec.words[0] == "<|endoftext|>"
+    assert shown[bos] == codec.words[bos] == tokenizer.id_to_token(0) == "!"
     assert shown[-3:] == [f"[{i}]" for i in range(d_vocab - 3, d_vocab)]
-    half = len(tokens) // 2
-    assert tokens[0] == tokens[half] == 0
-    assert (tokens == 0).sum() == 2
+    assert len(codec.words) == d_vocab - 3  # ids that the tokenizer lacks are left out
+    (tokens,) = codec.encode([TEXT + "!"])
     assert tokens[-1] == bos
-    assert "".join(shown[i] for i in tokens[1:half]) == (TEXT + "!").replace(" ", "␣").replace("\n", "↵")
+    assert ids[tokens].tolist() == tokenizer.encode(TEXT + "!").ids
+    assert "".join(codec.words[i] for i in tokens) == (TEXT + "!").replace(" ", "␣").replace("\n", "↵")
     own = train_tokenizer([TEXT], TokenizerConfig(d_vocab=270, train_bytes=1000))  # of this project
     assert (bos_id(own, ""), words(own, 270, 0)) == (0, vocabulary(own))
+    assert codec_of(own, 270, 0)[0].numbers is None
 
 
 CZECH = ["čas", "Čas", "být", "Ġgant"]  # their letters are also names of bytes, except ý
@@ -95,11 +94,10 @@ def test_other_kinds_of_tokenizers_are_read_without_truncation_and_dropout(tmp_p
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=50)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "x.txt").write_text("a a b a a")
     again = read_tokenizer(tmp_path / "tokenizer.json")
     with pytest.warns(UserWarning, match="knows 80% of the characters"):
-        tokens = encode_text(str(tmp_path / "x.txt"), again, bos_id(again, ""))
-    assert tokens.tolist() == [0, 2, 2, 1, 2, 2]
+        require_known(again, "a a b a a")
+    assert codec_of(again, 4, bos_id(again, ""))[0].encode(["a a b a a"]) == [[2, 2, 1, 2, 2]]
     assert words(again, 4, 1) == ["<s>", "<unk>", "a", "␣b"]
     Tokenizer(BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")], dropout=0.5)).save(str(tmp_path / "tokenizer.json"))
     assert read_tokenizer(tmp_path / "tokenizer.json").encode("ab" * 50).ids == [2] * 50
@@ -120,20 +118,15 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"TOKENIZER: expected a JSON file of the tokenizers .* got .*{name}"):
             read_tokenizer(tmp_path / name)
     lacking = Tokenizer(WordLevel({"<s>": 0, "a": 1}, unk_token="<unk>"))
-    (tmp_path / "a.txt").write_text("a b")
-    with pytest.raises(ValueError, match="TEXT: expected text that the tokenizer can encode, got: WordLevel error"):
-        encode_text(str(tmp_path / "a.txt"), lacking, 0)
-    with pytest.raises(ValueError, match=r"TEXT: expected UTF-8 text files, got:\n  - .*none.txt: names no file"):
-        encode_text(str(tmp_path / "none.txt"), tokenizer, 0)
+    with pytest.raises(ValueError, match="expected text that the tokenizer can encode, got: WordLevel error"):
+        require_known(lacking, "a b")
 
 
-def test_text_that_is_mostly_unknown_is_refused(tmp_path: Path) -> None:
+def test_text_that_is_mostly_unknown_is_refused() -> None:
     tokenizer = Tokenizer(WordLevel({"<s>": 0, "<unk>": 1, "a": 2}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = WhitespaceSplit()
-    (tmp_path / "a.txt").write_text("a " * 100)
-    (tmp_path / "x.txt").write_text("b " * 100_000)  # all unknown, in a later document
     with pytest.raises(ValueError, match="TOKENIZER: expected tokens for half of the characters of TEXT, got 0%"):
-        encode_text(str(tmp_path), tokenizer, 0)
+        require_known(tokenizer, "a " * 100 + "b " * 100_000)  # unknown later on
 
 
 @pytest.mark.parametrize(
@@ -147,39 +140,22 @@ def test_text_that_is_mostly_unknown_is_refused(tmp_path: Path) -> None:
         (BPE({"a": 0, "b": 1}, [], unk_token="b"), Whitespace(), "c dd"),
     ],
 )
-def test_the_unknown_token_is_found_in_every_kind_of_model(
-    tmp_path: Path, model: Model, steps: object, content: str
-) -> None:
+def test_the_unknown_token_is_found_in_every_kind_of_model(model: Model, steps: object, content: str) -> None:
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = steps
     tokenizer.add_special_tokens(["<s>"])
-    (tmp_path / "x.txt").write_text(content)
     with pytest.raises(ValueError, match="of the characters of TEXT, got 0%"):
-        encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, ""))
-    (tmp_path / "x.txt").write_text("a a")
-    assert len(encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, ""))) > 2
+        require_known(tokenizer, content)
+    require_known(tokenizer, "a a")
 
 
 def test_the_ids_of_a_tokenizer_are_those_it_has() -> None:
     tokenizer = Tokenizer(WordLevel({"a": 2, "<s>": 5, "b": 7}))
-    assert known_ids(tokenizer, 5) == [0, 2, 7]  # nothing has id 0, which BOS takes
+    codec, ids = codec_of(tokenizer, 9, 5)
+    assert (codec.words, ids.tolist()) == (["<s>", "a", "b"], [5, 2, 7])
+    assert codec.encode(["b"]) == [[2]]
     assert words(tokenizer, 9, 5) == ["<s>", "[1]", "a", "[3]", "[4]", "[0]", "[6]", "b", "[8]"]
-    assert known_ids(Tokenizer(WordLevel({"a": 0, "<s>": 5, "b": 7})), 5) == [0, 5, 7]
-
-
-def test_an_ordinary_token_as_bos_is_refused_if_the_text_has_it(tmp_path: Path) -> None:
-    tokenizer = Tokenizer(WordLevel({"the": 0, "cup": 1, "tea": 2}))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    tokenizer.add_special_tokens(["<s>"])
-    (tmp_path / "x.txt").write_text("the cup <s> the cup")
-
-    def places(bos: str) -> int:
-        return int((encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos)) == 0).sum())
-
-    assert places("<s>") == 2  # a special token also separates documents
-    assert places("tea") == 1
-    with pytest.raises(ValueError, match="BOS: expected a token that does not occur in TEXT, got 'the'"):
-        places("the")
+    assert codec_of(Tokenizer(WordLevel({"a": 0, "<s>": 5, "b": 7})), 9, 5)[1].tolist() == [5, 0, 7]
 
 
 def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(

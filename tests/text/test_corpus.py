@@ -16,7 +16,7 @@ from pathsum.text.corpus import documents, split
 from pathsum.text.hub import HubCorpus
 from pathsum.text.python_sources import PythonCorpus
 from pathsum.text.text_files import text_documents
-from pathsum.text.tokenizer import RUN, _without_long_runs, token_bytes, tokenizer_hash, train_tokenizer
+from pathsum.text.tokenizer import RUN, Codec, _without_long_runs, token_bytes, train_tokenizer
 from pathsum.text.tokens import read_tokens, write_tokens
 from tests.text.installed import install
 
@@ -215,7 +215,7 @@ def test_a_long_document_is_encoded_in_parts_and_loses_nothing(tmp_path: Path, m
     monkeypatch.setattr(tokens, "BATCH", 200)
     given = ["x" * 1000, "two words", "", "and more " * 90]
     tokenizer = train_tokenizer(given, TokenizerConfig(d_vocab=264, train_bytes=10_000))
-    write_tokens(tmp_path / "train.bin", given, tokenizer, tokenizer_hash(tokenizer))
+    write_tokens(tmp_path / "train.bin", given, Codec.own(tokenizer))
     bytes_of, found = token_bytes(tokenizer), [b""]
     for token in read_tokens(tmp_path / "train.bin").tokens.tolist()[1:]:
         found = [*found[:-1], found[-1] + bytes_of[token]] if token else [*found, b""]

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from pathsum.config import Corpus, TokenizerConfig
 from pathsum.text.bos import BOS
 from pathsum.text.text_files import TextCorpus
-from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, train_tokenizer
+from pathsum.text.tokenizer import Codec, load_tokenizer, tokenizer_hash, train_tokenizer
 from pathsum.text.tokenizing import cut, tokenize_corpus
 from pathsum.text.tokens import PARTS, header_path, read_tokens, write_tokens
 
@@ -27,7 +27,7 @@ def tokenizer() -> Tokenizer:
 
 
 def test_each_document_stands_after_a_bos(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    header = write_tokens(tmp_path / "a.bin", TEXTS, tokenizer, "t")
+    header = write_tokens(tmp_path / "a.bin", TEXTS, Codec.own(tokenizer))
     file = read_tokens(tmp_path / "a.bin")
     assert file.header == header
     assert file.tokens.tolist() == [i for text in TEXTS for i in (BOS, *tokenizer.encode(text).ids)]
@@ -39,7 +39,7 @@ def test_a_missing_or_changed_token_file_is_refused(tokenizer: Tokenizer, tmp_pa
     path = tmp_path / "a.bin"
     with pytest.raises(FileNotFoundError, match=r"a\.bin: expected a token file and its header, got no such file"):
         read_tokens(path)
-    write_tokens(path, TEXTS, tokenizer, "t")
+    write_tokens(path, TEXTS, Codec.own(tokenizer))
     good, header = path.read_bytes(), header_path(path).read_text()
     for wrong in (good[:-3], good + b"12", good[:99] + bytes([good[99] ^ 1]) + good[100:]):
         path.write_bytes(wrong)
@@ -52,7 +52,7 @@ def test_a_missing_or_changed_token_file_is_refused(tokenizer: Tokenizer, tmp_pa
     header_path(path).unlink()
     with pytest.raises(FileNotFoundError, match=r"a\.json: expected"):
         read_tokens(path)
-    write_tokens(path, [], tokenizer, "t")
+    write_tokens(path, [], Codec.own(tokenizer))
     with pytest.raises(ValueError, match="got others"):
         read_tokens(path)
 

@@ -27,7 +27,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, How Induction Heads Work",
         "tokens from half of the rise of its attention to the token before to half of the rise of prefix matching",
         "> 0, with an evaluation between",
-        each(2, _previous_token_first),
+        each(2, _previous_token_first, where=Cell.has_curve),
         needs_induction_head=True,
         digits=0,
         chance=lambda _: "0",

@@ -36,7 +36,7 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
         return Finding(float(tokens), not early, spoilt)
 
     spoilt = f"an onset with one layer in {', '.join(early)}" if early else ""
-    return each(2, find)(results) if one else {}
+    return each(2, find, where=Cell.has_curve)(results) if one else {}
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
@@ -97,7 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
         "rise of the loss drop, minus that of the bigram model on the same windows, while prefix matching goes from a "
         "tenth to nine tenths of its last value (nats)",
         f"< {BEFORE} nats before, > {AFTER} after",
-        each(2, _coincides),
+        each(2, _coincides, where=Cell.has_curve),
         needs_induction_head=True,
         chance=lambda _: "0",
         papers="from < 0.15 to ≈ 0.4, at other positions",

@@ -5,14 +5,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
 
 from pathsum.core.manifest import MANIFEST, read_manifest, sha256
 from pathsum.core.storage import parse_json
+from pathsum.imported.reference_model import from_reference
 from pathsum.imported.refusals import unread
+from pathsum.imported.text import bos_id, codec_of
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.opened import only
 from pathsum.model.transformer import Transformer
+from pathsum.text.tokenizer import Codec, tokenizer_hash
 
 
 def open_weights(path: Path, tokenizer_hash: str) -> Transformer:
@@ -20,7 +26,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Transformer:
 
     The latter take their configuration from the entry ``config`` (JSON) of the file's metadata, or from ``<name>.json``
     or ``config.json`` in its folder. A model from a checkpoint is in float32, another in float64. Ids are those of the
-    file (see ``bos_first``). Warns about unknown keys of the configuration, and about a
+    file. Warns about unknown keys of the configuration, and about a
     checkpoint that no manifest lists. FileNotFoundError if a file is missing;
     ValueError if weights cannot be read or represented, if a checkpoint differs from its manifest, or if it was trained
     with a tokenizer of another hash.
@@ -40,12 +46,21 @@ def open_weights(path: Path, tokenizer_hash: str) -> Transformer:
         return load_checkpoint(path, tokenizer_hash)
     config, where = _config(path, metadata)
     try:
-        model = from_transformer_lens(state, config)
+        model = from_reference(state, config) if "model" in config else from_transformer_lens(state, config)
     except ValueError as error:
         raise ValueError(f"{path}, with the configuration in {where}: {error}") from error
-    if ignored := unread(config):
+    if "model" not in config and (ignored := unread(config)):
         warnings.warn(f"{where}: expected keys without effect on the model, got {', '.join(ignored)}", stacklevel=2)
     return model
+
+
+def open_model(path: Path, tokenizer: Tokenizer, bos: str = "") -> tuple[Transformer, Codec]:
+    """Open the model in a file (``open_weights``) for a tokenizer, with the ids of the codec. ``bos`` names the token
+    that begins a sequence, if its name is not a common one."""
+    model = open_weights(path, tokenizer_hash(tokenizer))
+    codec, ids = codec_of(tokenizer, len(model.W_U), bos_id(tokenizer, bos))
+    whole = torch.equal(ids, torch.arange(len(model.W_U)))
+    return model if whole else only(model, ids), codec
 
 
 def _require_listed(path: Path) -> None:

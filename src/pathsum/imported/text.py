@@ -1,29 +1,25 @@
 """Encode text with the tokenizer of a model that was trained elsewhere, and print its tokens.
 
-Here, id 0 is BOS (beginning of sequence): the ids 0 and ``bos`` are exchanged in tokens, words and model.
+Here, id 0 is BOS (beginning of sequence): the ids 0 and ``bos`` are exchanged, and ids that the tokenizer lacks are
+left out, in tokens, words and model.
 """
 
 import json
 import re
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Int
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
+from torch import Tensor
 
-from pathsum.model.opened import only
-from pathsum.model.transformer import Transformer
 from pathsum.text.bos import BOS, BOS_TEXT
-from pathsum.text.text_files import text_documents
-from pathsum.text.tokenizer import printable
+from pathsum.text.tokenizer import Codec, encoded_by, printable
 
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
-BATCH = 256  # documents encoded together
 SAMPLE = 100_000  # size, in characters, of the sample of the text in which characters without a token are counted
 LEAST_KNOWN, WARNED = 0.5, 0.95  # shares of characters; a model's own text may have some that its tokenizer lacks
 LETTERS = sorted(ByteLevel.alphabet())  # one for each byte: the byte's own character in Latin-1, or one from U+0100 on
@@ -54,13 +50,6 @@ def bos_id(tokenizer: Tokenizer, name: str) -> int:
     return int(vocabulary[found[0]])
 
 
-def bos_first(model: Transformer, bos: int) -> Transformer:
-    """Return the same model with the ids 0 (BOS here) and ``bos`` exchanged."""
-    order = torch.arange(len(model.W_U))
-    order[[BOS, bos]] = order[[bos, BOS]]
-    return only(model, order) if bos != BOS else model
-
-
 def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
     """Return the printed form of every id, with BOS at id 0."""
     names = {i: name for name, i in tokenizer.get_vocab().items()}
@@ -72,39 +61,30 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
     return shown
 
 
-def known_ids(tokenizer: Tokenizer, bos: int) -> list[int]:
-    """Return the ids that the tokenizer has, in increasing order, with the ids 0 and ``bos`` exchanged."""
-    return sorted({bos: BOS, BOS: bos}.get(i, i) for i in tokenizer.get_vocab().values())
+def codec_of(tokenizer: Tokenizer, d_vocab: int, bos: int) -> tuple[Codec, Int[Tensor, "n"]]:
+    """Return the codec of the ids that the tokenizer has, numbered from 0 with BOS first, and these ids in a model with
+    ``d_vocab`` ids (docs/framework.md §2.9)."""
+    shown, exchanged = words(tokenizer, d_vocab, bos), {bos: BOS, BOS: bos}
+    kept = sorted(exchanged.get(i, i) for i in tokenizer.get_vocab().values())
+    raw = [exchanged.get(i, i) for i in kept]
+    numbers = {i: n for n, i in enumerate(raw)}
+    same = raw == [*range(len(raw))]
+    return Codec(tokenizer, [shown[i] for i in kept], None if same else numbers), torch.tensor(raw)
 
 
-def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarray, "token"]:
-    """Encode the text files of ``pattern`` (a file, folder or glob) as one stream, with BOS before each document."""
-    documents = list(text_documents([pattern], "", where="TEXT"))
-    if (known := _known(tokenizer, "\n".join(documents))) < LEAST_KNOWN:
+def require_known(tokenizer: Tokenizer, text: str) -> None:
+    """Raise ValueError unless the tokenizer has tokens for half of the characters of ``text``. Warn if some lack."""
+    if (known := known_share(tokenizer, text)) < LEAST_KNOWN:
         raise ValueError(f"TOKENIZER: expected tokens for half of the characters of TEXT, got {known:.0%}")
     if known < WARNED:
         warnings.warn(f"the tokenizer knows {known:.0%} of the characters of TEXT", stacklevel=2)
-    batches = (documents[start : start + BATCH] for start in range(0, len(documents), BATCH))
-    encoded = (text for batch in batches for text in _encoded(tokenizer.encode_batch_fast, batch))
-    tokens = np.array([i for text in encoded for i in (bos, *text.ids)], dtype=np.int64)
-    added = tokenizer.get_added_tokens_decoder().get(bos)
-    if not (added and added.special) and (tokens == bos).sum() > len(documents):
-        raise ValueError(f"BOS: expected a token that does not occur in TEXT, got {tokenizer.id_to_token(bos)!r}")
-    return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))
 
 
-def _encoded(encode: Callable[..., Any], texts: list[str]) -> Any:
-    try:
-        return encode(texts, add_special_tokens=False)
-    except Exception as error:  # the library raises bare Exception
-        raise ValueError(f"TEXT: expected text that the tokenizer can encode, got: {error}") from error
-
-
-def _known(tokenizer: Tokenizer, text: str) -> float:
+def known_share(tokenizer: Tokenizer, text: str) -> float:
     """Return the share of the characters of a sample, white space excepted, that have another token than unknown."""
     part, model = SAMPLE // 100, json.loads(tokenizer.to_str())["model"]
     text = "".join(text[start : start + part] for start in range(0, len(text), max(part, len(text) // 100)))
-    name, (encoded,) = model.get("unk_token"), _encoded(tokenizer.encode_batch, [text])
+    name, encoded = model.get("unk_token"), encoded_by(tokenizer.encode, text, add_special_tokens=False)
     unknown = model.get("unk_id") if name is None else tokenizer.token_to_id(name)  # the id in Unigram models
     known = np.zeros(len(text), dtype=bool)
     lacking = [i == unknown for i in encoded.ids]

@@ -59,6 +59,10 @@ class Cell:
         scores = [score for layer in self.log[-1].prefix_matching for score in layer] if self.log else []
         return max(scores, default=0.0) >= MATCHES
 
+    def has_curve(self) -> bool:
+        """Return whether the model was evaluated at several steps of training."""
+        return len(self.log) > 1
+
     def formed_induction_head(self) -> HeadRow | None:
         """Return ``induction_head()`` if its prefix matching is at least FORMED, otherwise None."""
         best = self.induction_head()
@@ -80,7 +84,7 @@ class Results:
     ngrams: list[NGramRow]
     provenance: dict[str, Any]
     missing: tuple[str, ...]  # declared models without records
-    calibration: list[CalibrationRow]
+    calibration: list[CalibrationRow] = field(default_factory=list)
     coverage: list[CoverageRow] = field(default_factory=list)
     doses: list[DoseRow] = field(default_factory=list)  # led to induction by weights of repeats
     known: list[TextOnsets] = field(default_factory=list)  # onsets on the texts of corpora.csv

@@ -17,6 +17,14 @@ QUESTION = (
     "Do small attention-only transformers, trained on real text, learn the circuits that A Mathematical Framework for "
     "Transformer Circuits describes?"
 )
+OPENED = "Do these models have the circuits that A Mathematical Framework for Transformer Circuits describes?"
+
+
+def heading(results: Results) -> tuple[str, str]:
+    """Return the title of the report and the question that it answers."""
+    if "opened" not in results.provenance:
+        return TITLE, QUESTION
+    return f"{', '.join(results.cells)}, taken apart", OPENED
 
 
 def facts(results: Results, texts: Sequence[Row] = ()) -> dict[str, Any]:
@@ -25,7 +33,7 @@ def facts(results: Results, texts: Sequence[Row] = ()) -> dict[str, Any]:
     zero, one, two = (cells[cells["n_layers"] == n] for n in range(3))
     having = {cell.name: cell for cell in results.with_layers(2) if cell.has_induction_head()}
     weights = cells.query("n_layers > 0 and repeat_weight > 1").groupby(["repeat_weight", "repeat_tokens"])
-    sources = f" (source code of {about['corpus_sources']})" if "corpus_sources" in about else ""
+    sources = f" (source code of {about['corpus_sources']})" if about.get("corpus_sources") else ""
     return {
         "cells": cells,
         "zero": zero,
@@ -38,6 +46,8 @@ def facts(results: Results, texts: Sequence[Row] = ()) -> dict[str, Any]:
         "not_formed": NOT_FORMED,
         "suffix": suffixes.facts(Frames(having)),
         "led": {weight: list(models.index) for weight, models in weights},
+        "opened": "opened" in about,
+        "curves": any(cell.has_curve() for cell in results.cells.values()),
         "corpus": results.corpus,
         "text": f"corpus “{results.corpus.name}”{sources}",
         "when": f"computed {about['computed']}" if "computed" in about else about.get("trained_on", "unknown machine"),

@@ -60,6 +60,7 @@ def setup_chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     cells = Frames(results.cells).cells
     found = {"cells": cells, "corpus": results.corpus, "registered": registered, "long": cells["n_ctx"] >= LONG_CONTEXT}
+    found |= {"opened": "opened" in results.provenance}
     meanings = [text.split(": ", 1) for text in told.paragraphs("chapters/terms", found | {"long_from": LONG_CONTEXT})]
     columns = ["term", "meaning"]
     terms = told.table(pd.DataFrame(meanings, columns=columns), "", texts=columns, title="Terms")

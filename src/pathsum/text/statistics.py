@@ -21,7 +21,7 @@ from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.text.frequent import ngram_rows
 from pathsum.text.offer import offer
 from pathsum.text.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
-from pathsum.text.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
+from pathsum.text.tokenizer import Codec, load_tokenizer
 from pathsum.text.tokens import PARTS, read_tokens
 from pathsum.text.windows import HeldOut, Windows
 
@@ -86,16 +86,17 @@ class CorpusStatistics:
 
 
 def corpus_statistics(
-    folder: Path, name: str, n_ctx: int, config: ExtractConfig, repeat_weight: float = 1.0
+    folder: Path, name: str, n_ctx: int, config: ExtractConfig, repeat_weight: float = 1.0, codec: Codec | None = None
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
     """Return the summary, the frequent n-grams and the statistics of the tokenized corpus ``name`` in ``folder``.
 
-    Windows have ``n_ctx`` tokens; ``repeat_weight`` is that of the training loss. Raises FileNotFoundError if
+    Windows have ``n_ctx`` tokens; ``repeat_weight`` is that of the training loss; ``codec`` is by default that of the
+    tokenizer in ``folder``. Raises FileNotFoundError if
     ``tokenize_corpus`` has not run, and ValueError if its files do not belong together or are smaller than a window."""
-    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    codec = codec or Codec.own(load_tokenizer(folder / "tokenizer.json"))
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:
-        if file.header.tokenizer_hash != tokenizer_hash(tokenizer):
+        if file.header.tokenizer_hash != codec.hash:
             raise ValueError(f"{file.path}: expected tokens of the tokenizer in its folder; run dvc repro -f tokenize")
     d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
     held_out = HeldOut.of(verdict.tokens, n_ctx, config.windows_per_document, config.held_out_windows)
@@ -132,7 +133,7 @@ def corpus_statistics(
         repeat_reliability=offered.reliability,
         induction_saving_nats=offered.saving_nats,
     )
-    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), config.top_k), statistics
+    return summary, ngram_rows(seen, unigram, counts, [*codec.words], config.top_k), statistics
 
 
 def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:

@@ -1,12 +1,16 @@
 """The tokenizer: byte-level BPE (byte-pair encoding). Id 0 is BOS, the beginning-of-sequence token."""
 
+from __future__ import annotations
+
 import hashlib
 import heapq
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
@@ -65,6 +69,38 @@ def load_tokenizer(path: Path) -> Tokenizer:
 def tokenizer_hash(tokenizer: Tokenizer) -> str:
     """Return the sha256 of the tokenizer's canonical JSON. Equal hashes mean equal encodings of all text."""
     return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How documents become ids: a tokenizer and its printed tokens by id. Id 0 is BOS."""
+
+    tokenizer: Tokenizer
+    words: Sequence[str]
+    numbers: Mapping[int, int] | None = None  # id here by id of the tokenizer; None: the same
+
+    @staticmethod
+    def own(tokenizer: Tokenizer) -> Codec:
+        """Return the codec of a tokenizer that this project trained."""
+        return Codec(tokenizer, vocabulary(tokenizer))
+
+    @property
+    def hash(self) -> str:
+        return tokenizer_hash(self.tokenizer)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text, without BOS before them."""
+        encoded = encoded_by(self.tokenizer.encode_batch_fast, texts, add_special_tokens=False)
+        found = [one.ids for one in encoded]
+        return found if self.numbers is None else [[self.numbers[i] for i in ids] for ids in found]
+
+
+def encoded_by(encode: Callable[..., Any], *given: Any, **how: Any) -> Any:
+    """Call a method of a tokenizer. ValueError for text that it cannot encode."""
+    try:
+        return encode(*given, **how)
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(f"expected text that the tokenizer can encode, got: {error}") from error
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes]:

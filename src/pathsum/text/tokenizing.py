@@ -20,7 +20,7 @@ from tqdm import tqdm
 from pathsum.config import Corpus, SyntheticCorpus, TokenizerConfig
 from pathsum.text.bos import BOS
 from pathsum.text.corpus import documents, split
-from pathsum.text.tokenizer import tokenizer_hash, train_tokenizer
+from pathsum.text.tokenizer import Codec, train_tokenizer
 from pathsum.text.tokens import PARTS, Part, TokenHeader, write_tokens
 from pathsum.text.windows import documents_of
 
@@ -45,8 +45,11 @@ class Parts:
         return [part for part in PARTS if len(self.different[part]) < LEAST[part]]
 
 
-def tokenize_corpus(corpus: Corpus, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
-    """Write the tokenizer and the token files of a corpus to ``folder``. Return the header of each token file.
+def tokenize_corpus(
+    corpus: Corpus, spelling: TokenizerConfig | Codec, n_ctx: int, folder: Path
+) -> dict[Part, TokenHeader]:
+    """Write the tokenizer, trained here unless it is given, and the token files of a corpus to ``folder``. Return the
+    header of each token file.
 
     The text is read once, into temporary files. With less than ten different documents for tuning or for verdicts, all
     but synthetic ones are cut into pieces, and ``pieces.json`` holds their number. Raises ValueError if a part then has
@@ -60,12 +63,13 @@ def tokenize_corpus(corpus: Corpus, config: TokenizerConfig, n_ctx: int, folder:
             pieces = (piece for part in PARTS for text in _spooled(whole.files[part]) for piece in cut(text, size))
             parts, size = _divided(pieces, corpus.validation_share, folder, stack), size // 2
         _require_documents(corpus, parts)
-        tokenizer = train_tokenizer(_spooled(parts.files["train"]), config)
-        name = tokenizer_hash(tokenizer)
+        codec = spelling
+        if isinstance(codec, TokenizerConfig):
+            codec = Codec.own(train_tokenizer(_spooled(parts.files["train"]), codec))
         draft = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"draft-{os.getpid()}-", dir=folder)))
-        tokenizer.save(str(draft / "tokenizer.json"))
+        codec.tokenizer.save(str(draft / "tokenizer.json"))
         headers = {
-            part: write_tokens(draft / f"{part}.bin", _shown(_spooled(file), part, parts.counts[part]), tokenizer, name)
+            part: write_tokens(draft / f"{part}.bin", _shown(_spooled(file), part, parts.counts[part]), codec)
             for part, file in parts.files.items()
         }
         for part, header in headers.items():

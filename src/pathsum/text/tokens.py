@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Integer
-from tokenizers import Tokenizer
 
 from pathsum.core.manifest import sha256
 from pathsum.core.storage import read_json, write_json
 from pathsum.text.bos import BOS
+from pathsum.text.tokenizer import Codec
 
 Part: TypeAlias = Literal["train", "tuning", "verdict"]
 PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # parts of a corpus; each has a token file of this name
@@ -45,18 +45,17 @@ class TokenFile:
     tokens: Integer[np.ndarray, "token"]
 
 
-def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
+def write_tokens(path: Path, documents: Iterable[str], codec: Codec) -> TokenHeader:
     """Write the documents as tokens to ``path``, each after a BOS, and then the header. Documents are streamed."""
-    dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
+    dtype = np.dtype("<u2" if len(codec.words) <= 1 << 16 else "<u4")
     corpus, written = hashlib.sha256(), hashlib.sha256()
     count = n_documents = text_bytes = 0
     with path.open("wb") as f:
         for batch in _batches(documents):
-            encodings = tokenizer.encode_batch_fast([text for text, _ in batch], add_special_tokens=False)
-            for (text, digest), encoding in zip(batch, encodings, strict=True):
+            for (text, digest), ids in zip(batch, codec.encode([text for text, _ in batch]), strict=True):
                 corpus.update(digest)
                 n_documents += bool(digest)
-                row = np.array([*([BOS] if digest else []), *encoding.ids], dtype).tobytes()
+                row = np.array([*([BOS] if digest else []), *ids], dtype).tobytes()
                 text_bytes, count = text_bytes + len(text.encode()), count + len(row) // dtype.itemsize
                 written.update(row)
                 f.write(row)
@@ -65,8 +64,8 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
         count=count,
         documents=n_documents,
         text_bytes=text_bytes,
-        d_vocab=tokenizer.get_vocab_size(),
-        tokenizer_hash=tokenizer_hash,
+        d_vocab=len(codec.words),
+        tokenizer_hash=codec.hash,
         corpus_hash=corpus.hexdigest(),
         token_hash=written.hexdigest(),
     )

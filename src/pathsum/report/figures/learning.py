@@ -65,10 +65,11 @@ def headline(results: Results) -> Figure | None:
 
 
 def phase_change(results: Results) -> Figure | None:
-    """Draw prefix matching, loss drop and loss on repeats in training (docs/framework.md §6.3). None without heads."""
+    """Draw prefix matching, loss drop and loss on repeats in training (docs/framework.md §6.3). None without heads or
+    without curves."""
     t = Frames(results.cells)
     data = _training(t)
-    if data["prefix_matching"].isna().all():
+    if data["prefix_matching"].isna().all() or not any(cell.has_curve() for cell in results.cells.values()):
         return None
 
     def paint(canvas: Canvas) -> None:
@@ -134,7 +135,8 @@ def _means(ax: Axes, data: pd.DataFrame, results: Results) -> None:
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
     shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
     style = {"hue": "layers", "palette": palette, "hue_order": list(palette), "errorbar": None, "legend": False}
-    sns.lineplot(shared, x="tokens_millions", y="prefix_matching", lw=2.6, ax=ax, **style)
+    if len(shared):
+        sns.lineplot(shared, x="tokens_millions", y="prefix_matching", lw=2.6, ax=ax, **style)
     legend_of_depths(ax, [n for n in results.layer_counts() if layers_label(n) in set(known["layers"])], lw=2.6)
 
 

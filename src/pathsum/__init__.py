@@ -4,8 +4,9 @@ checks. ``pathsum.load`` opens a model; docs/api.md shows what can be asked of i
 import importlib
 from typing import Any
 
-_HOMES = {"load": "pathsum.api", "Model": "pathsum.api", "Attention": "pathsum.api", "hand_made": ""}
-__all__ = ["Attention", "Model", "hand_made", "load"]
+_HOMES = {"load": "pathsum.api", "Model": "pathsum.api", "Attention": "pathsum.api"}
+_HOMES |= {"export": "pathsum.exporting", "hand_made": ""}
+__all__ = ["Attention", "Model", "export", "hand_made", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from pathsum.behavior import induction, positional
@@ -22,14 +21,14 @@ from pathsum.behavior.labels import MOST, TIMES_CHANCE, by_window, duplicate_tok
 from pathsum.circuits.atlas import effects, occurrences, source_weight, strongest
 from pathsum.circuits.composition import benjamini_hochberg, composition_scores
 from pathsum.circuits.eigenvalues import positivity
-from pathsum.circuits.paths import all_paths, path_logits, path_name
+from pathsum.circuits.paths import all_paths, constant_reads, path_logits, path_name
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_rows
 from pathsum.core.storage import read_lines
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import effective
-from pathsum.imported.extra_paths import extra_logits
-from pathsum.imported.open_weights import open_weights
-from pathsum.imported.text import bos_first, bos_id, known_ids, read_tokenizer, words
+from pathsum.imported.open_weights import open_model
+from pathsum.imported.page import from_page
+from pathsum.imported.text import read_tokenizer
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.evaluation import Evaluation
@@ -37,7 +36,7 @@ from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.text.bos import BOS
 from pathsum.text.repeated import repeated_random
-from pathsum.text.tokenizer import tokenizer_hash
+from pathsum.text.tokenizer import Codec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,26 +50,31 @@ _SEED = 2021
 Text = str | Sequence[str] | Int[Tensor, "*window pos"]
 
 
-def load(path: str | Path, *, step: int | None = None, tokenizer: str | Path | None = None, bos: str = "") -> Model:
+def load(
+    path: str | Path, *, step: int | None = None, tokenizer: str | Path | None = None, bos: str = "", name: str = ""
+) -> Model:
     """Load a model with its tokenizer.
 
     ``path`` is the folder of a model that this project trained (``models/L2H4S5``), one of its checkpoints, a
-    ``.safetensors`` file with weights of TransformerLens, or a folder with such a ``model.safetensors``. ``step`` picks
+    ``.safetensors`` file with weights of TransformerLens, a folder with such a ``model.safetensors``, or the page of a
+    report, whose lab has models in float16 (``name`` picks one; by default the deepest). ``step`` picks
     the checkpoint after so many steps of training; by default the last one. ``tokenizer`` is a JSON file of the
     tokenizers library; by default ``tokenizer.json`` beside the weights. ``bos`` names the token that begins a
     sequence, if its name is not a common one. FileNotFoundError if a file is missing; ValueError if the weights cannot
     be read, or if ``step`` has no checkpoint."""
     path = Path(path).expanduser()
-    file = path if path.is_file() else _weights_in(path, step)
+    if path.suffix == ".html":
+        net, read, name = from_page(path, name)
+        return Model(net, Codec.own(read), name)
+    file = path if path.is_file() else weights_in(path, step)
     run = file.parent.parent if file.parent.name == CHECKPOINTS else file.parent
     spelled = Path(tokenizer).expanduser() if tokenizer else run / TOKENIZER
     if not spelled.is_file():
         raise FileNotFoundError(f"{spelled}: expected the tokenizer of {file.name}, found none; give tokenizer=…")
     read = read_tokenizer(spelled)
-    first = bos_id(read, bos)
-    net = bos_first(open_weights(file, tokenizer_hash(read)), first)
+    net, codec = open_model(file, read, bos)
     log = read_lines(run / "log.jsonl", Evaluation) if (run / "log.jsonl").is_file() else []
-    return Model(net, read, first, path.name if path.is_dir() else file.stem, log)
+    return Model(net, codec, path.name if path.is_dir() else file.stem, log)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,8 +82,7 @@ class Model:
     """An attention-only model with its tokenizer. Id 0 is the token that begins a sequence (BOS)."""
 
     net: Transformer
-    tokenizer: Tokenizer
-    bos: int  # id of BOS in the tokenizer, exchanged with 0 here
+    codec: Codec  # the tokenizer, and its printed tokens by id
     name: str
     log: Sequence[Evaluation] = ()  # evaluations during training; none for weights from elsewhere
 
@@ -91,10 +94,10 @@ class Model:
 
     # ---- tokens ---------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def words(self) -> list[str]:
+    @property
+    def words(self) -> Sequence[str]:
         """Return the printed form of every token, by id; a space is printed as ␣."""
-        return words(self.tokenizer, self.weights.W_E.shape[1], self.bos)
+        return self.codec.words
 
     def tokens(self, text: Text) -> Int[Tensor, "window pos"]:
         """Return the ids of BOS and ``text``, at most as many as the model has positions.
@@ -105,15 +108,11 @@ class Model:
             ids = text.long().reshape(-1, text.shape[-1])
         else:
             given = [text] if isinstance(text, str) else list(text)
-            try:
-                rows = [self.tokenizer.encode(one, add_special_tokens=False).ids for one in given]
-            except Exception as error:  # the library raises bare Exception
-                raise ValueError(f"expected text that the tokenizer can encode, got: {error}") from error
+            rows = self.codec.encode(given)
             shortest = min(map(len, rows), default=0)
             if not shortest:
                 raise ValueError("expected text with at least one token, got an empty one")
-            exchanged = {self.bos: BOS, BOS: self.bos}
-            ids = torch.tensor([[BOS, *(exchanged.get(i, i) for i in row[:shortest])] for row in rows])
+            ids = torch.tensor([[BOS, *row[:shortest]] for row in rows])
         ids = ids[:, : self.net.n_ctx]
         if not 0 <= int(ids.min()) <= int(ids.max()) < len(self.words):
             raise ValueError(f"expected ids from 0 to {len(self.words) - 1}, got {int(ids.min())} to {int(ids.max())}")
@@ -173,7 +172,7 @@ class Model:
             raise ValueError(f"expected n ≥ 1 skip-trigrams, got {n}")
         triples: list[tuple[int, int, int, dict[str, Any]]]
         if text is None:
-            sources = torch.tensor([i for i in known_ids(self.tokenizer, self.bos) if i != BOS])
+            sources = torch.arange(1, len(self.words))
             (ov, outs), (qk, destinations) = (top_rows(table, sources, 1) for table in (circuit, queries))
             best = (ov.clamp(min=0) * qk.clamp(min=0))[:, 0].argsort(descending=True, stable=True)[:n]
             positive = [i for i in best.tolist() if min(ov[i], qk[i]) > 0]
@@ -255,8 +254,8 @@ class Model:
 
         ``target`` is the printed form of the token; by default the actual next token or, at the last position, the most
         likely one. ``nats`` are relative to the mean over the vocabulary, and add up to the logit (relative to its
-        mean) exactly, with frozen patterns and norm scales (docs/framework.md §2.1). Biases and positions of other
-        libraries' weights are one row. ValueError for an unknown token or position."""
+        mean) exactly, with frozen patterns and norm scales (docs/framework.md §2.1). Positions and biases of
+        other libraries' weights are rows of their own. ValueError for an unknown token or position."""
         ids = self.tokens(text)[:1]
         if not -ids.shape[1] <= position < ids.shape[1]:
             raise ValueError(f"expected a position from 0 to {ids.shape[1] - 1}, got {position}")
@@ -270,10 +269,14 @@ class Model:
         for path in all_paths(weights):
             nats = path_logits(weights, path, letters, trace.patterns, trace.scales)[0, at, out].item()
             rows.append({"path": path_name(path), "heads": path, "nats": nats})
-        extra = extra_logits(self.net, weights, kept, letters, trace).expand(1, ids.shape[1], -1)[0, at, out].item()
-        if extra:
-            mean = 0.0 if self.net.b_U is None else self.net.b_U.mean().item()
-            rows.append({"path": "biases and positions", "heads": (), "nats": extra - mean})
+        joining = self.net.constants(ids.shape[1]) or []
+        for layer, vectors in enumerate(joining):  # paths from positions, and from the biases of each layer
+            alone = [vectors * (i == layer) for i, vectors in enumerate(joining)]
+            read = constant_reads(weights, alone, trace.patterns, trace.scales)[-1][0, at]
+            name = f"biases of L{layer - 1}" if layer else "positions"
+            rows += [{"path": name, "heads": (), "nats": (weights.W_U[out] @ read).item()}] if vectors.any() else []
+        if self.net.b_U is not None:
+            rows.append({"path": "b_U", "heads": (), "nats": (self.net.b_U[wanted] - self.net.b_U.mean()).item()})
         found = pd.DataFrame(rows).sort_values("nats", key=abs, ascending=False, ignore_index=True)
         found.attrs = {"token": self.words[int(ids[0, at])], "target": self.words[wanted]}
         return found
@@ -297,8 +300,7 @@ class Model:
 
     @cached_property
     def _repeats(self) -> tuple[Int[Tensor, "window pos"], int]:
-        known = torch.zeros(len(self.words))
-        known[known_ids(self.tokenizer, self.bos)] = 1
+        known = torch.ones(len(self.words))
         generator = torch.Generator().manual_seed(_SEED)
         return repeated_random(WINDOWS, min(self.net.n_ctx, LONGEST), len(self.words), generator, known)
 
@@ -324,13 +326,13 @@ class Model:
 class Attention:
     """The attention patterns of all heads on one text."""
 
-    words: list[str]  # printed tokens
+    words: Sequence[str]  # printed tokens
     patterns: tuple[Float[Tensor, "one head query key"], ...]  # one per layer
 
     def of(self, head: Place) -> pd.DataFrame:
         """Return the pattern of a head, query × key, labelled by tokens. Rows add up to 1."""
         layer, h = head
-        return pd.DataFrame(self.patterns[layer][0, h].numpy(), index=self.words, columns=self.words)
+        return pd.DataFrame(self.patterns[layer][0, h].numpy(), index=[*self.words], columns=[*self.words])
 
     def plot(self, head: Place, ax: Axes | None = None) -> Axes:
         """Draw the pattern of a head, query × key."""
@@ -346,7 +348,7 @@ class Attention:
         return axes
 
 
-def _weights_in(path: Path, step: int | None) -> Path:
+def weights_in(path: Path, step: int | None) -> Path:
     """Return the file of weights in a folder."""
     if not path.is_dir():
         near = sorted(p.name for p in path.parent.iterdir() if p.is_dir()) if path.parent.is_dir() else []

@@ -12,6 +12,7 @@ from pathsum.config import ModelConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.model.transformer import CLAMPED, Transformer
 from pathsum.text.bos import BOS, BOS_TEXT
+from pathsum.text.tokenizer import Codec, printable
 
 LETTERS, N_CTX = "abcdefghijklmnopqrstuvwxyz ", 64
 
@@ -31,7 +32,11 @@ def induction_pair(letters: str = LETTERS, strength: float = 30.0, written: floa
     net = transformer(weights, N_CTX)
     with torch.no_grad():
         net.layers[0].bias[0, 1] = CLAMPED  # type: ignore[operator]
-    return Model(net.eval().requires_grad_(False), tokenizer, BOS, "hand-made induction pair")
+    return Model(
+        net.eval().requires_grad_(False),
+        Codec(tokenizer, [printable(name.encode()) for name in vocabulary]),
+        "hand-made induction pair",
+    )
 
 
 def induction_weights(d_vocab: int, strength: float = 30.0, written: float = 1.0) -> Weights:

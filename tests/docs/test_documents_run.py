@@ -7,6 +7,7 @@ checked in tests/test_readme.py.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,7 +72,6 @@ EXCEPTIONS = {
     "pip install 'pathsum[launchers]'": INSTALLS,
     "pip install 'pathsum[ray]'": INSTALLS,
     "pip install 'pathsum[hub]'": INSTALLS,
-    "pip install 'transformer_lens<4'": INSTALLS,
     "pip install -c requirements.lock 'pathsum[s3]'": INSTALLS,
     "pip install -c requirements.lock 'pathsum[ssh]'": INSTALLS,
     "pip install pip-audit && pip-audit -r requirements.lock --no-deps --disable-pip": INSTALLS,
@@ -143,11 +143,16 @@ def own_model(folder: Path) -> dict[str, Any]:
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "texts").mkdir()
-    (folder / "texts" / "one.txt").write_text("the cup and the spoon\n" * 60)
+    drawn = torch.randint(4, (2000, 6), generator=torch.Generator().manual_seed(0)).tolist()
+    (folder / "texts" / "one.txt").write_text("\n".join(" ".join(names[i] for i in line) for line in drawn))
     state, config = written(1, normalization_type="LN", **POSITIONS[1])
     state = {name: tensor.float() for name, tensor in state.items()}
-    save_file(state, folder / "mine.safetensors")
-    (folder / "mine.json").write_text(json.dumps(config))
+    for name in ("mine", "one", "step0", "step1", "step2"):
+        save_file(state, folder / f"{name}.safetensors")
+        (folder / f"{name}.json").write_text(json.dumps(config))
+    listed = re.search(r"```yaml\n(.*?)```", next(p for p in PAGES if p.name == "your-weights.md").read_text(), re.S)
+    assert listed
+    (folder / "models.yaml").write_text(listed[1])
     torch.save(state, folder / "model.pth")
     return {"model": SimpleNamespace(state_dict=lambda: state, cfg=SimpleNamespace(to_dict=lambda: config))}
 

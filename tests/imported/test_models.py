@@ -18,7 +18,6 @@ from pathsum.circuits.folding import centre, fold_gains
 from pathsum.core.manifest import write_manifest
 from pathsum.hand_made import loaded
 from pathsum.imported.open_weights import open_weights
-from pathsum.imported.text import bos_first
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import save_checkpoint
@@ -53,21 +52,22 @@ def plain(
 
     pos, kind = tokens.shape[1], config["positional_embedding_type"]
     x = state["embed.W_E"][tokens]
-    where = state["pos_embed.W_pos"][:pos] if kind != "rotary" else torch.zeros(pos, D_MODEL).double()
+    where = state["pos_embed.W_pos"][:pos] if kind != "rotary" else torch.zeros(pos, x.shape[-1]).to(x)
     if kind == "standard":
         x = x + where
     for layer in range(config["n_layers"]):
         at, out = f"blocks.{layer}.attn", 0
         read = normed(f"blocks.{layer}.ln1", x)
         looking = read + where if kind == "shortformer" else read
-        for h in range(N_HEADS):
+        for h in range(len(state[f"{at}.W_Q"])):
             q = looking @ state[f"{at}.W_Q"][h] + state[f"{at}.b_Q"][h]
             k = looking @ state[f"{at}.W_K"][h] + state[f"{at}.b_K"][h]
             v = read @ state[f"{at}.W_V"][h] + state[f"{at}.b_V"][h]
             k = hooked(f"hook_k {layer}.{h}", k)
             if kind == "rotary":
                 q, k = turned(q, config), turned(k, config)
-            scores = q @ k.mT / (math.sqrt(D_HEAD) if config.get("use_attn_scale", True) else 1)
+            scores = q @ k.mT / (math.sqrt(q.shape[-1]) if config.get("use_attn_scale", True) else 1)
+            scores = hooked(f"hook_attn_scores {layer}.{h}", scores)
             scores = scores.masked_fill(torch.ones(pos, pos).triu(1).bool(), -math.inf)
             pattern = hooked(f"hook_pattern {layer}.{h}", scores.softmax(-1))
             out = out + hooked(f"hook_z {layer}.{h}", pattern @ v) @ state[f"{at}.W_O"][h]
@@ -80,7 +80,7 @@ def turned(x: Tensor, config: dict[str, Any]) -> Tensor:
     x, wave = x.clone(), config.get("rotary_dim", D_HEAD)
     for j in range(wave // 2):
         pair = [2 * j, 2 * j + 1] if config.get("rotary_adjacent_pairs") else [j, j + wave // 2]
-        angle = torch.arange(x.shape[1]).double() / config.get("rotary_base", 10_000) ** (2 * j / wave)
+        angle = torch.arange(x.shape[-2]).to(x) / config.get("rotary_base", 10_000) ** (2 * j / wave)
         z = torch.complex(x[..., pair[0]], x[..., pair[1]]) * torch.polar(torch.ones_like(angle), angle)
         x[..., pair[0]], x[..., pair[1]] = z.real, z.imag
     return x
@@ -142,16 +142,60 @@ def test_the_trace_is_the_forward_pass() -> None:
         model.trace(torch.zeros(1, 12, dtype=torch.int64))
 
 
-def test_a_model_of_some_ids_has_their_logits_and_ids_may_be_exchanged() -> None:
+def test_a_model_of_some_ids_has_their_logits() -> None:
     model = from_transformer_lens(*written(6, normalization_type="LN", **POSITIONS[1]))
-    ids, swapped = torch.tensor([0, 2, 5, 21]), torch.arange(D_VOCAB)
-    swapped[[0, 17]] = swapped[[17, 0]]
-    for found, kept in ((only(model, ids), ids), (bos_first(model, 17), swapped)):
+    for kept in (torch.tensor([0, 2, 5, 21]), torch.arange(D_VOCAB).flip(0)):
         tokens = some_tokens() % len(kept)
         expected = model.trace(kept[tokens]).logits[..., kept]
-        torch.testing.assert_close(found.trace(tokens).logits, expected, rtol=0, atol=EXACT)
-    own = Transformer(MODEL, D_VOCAB, torch.Generator())
-    assert bos_first(own, 0) is own
+        torch.testing.assert_close(only(model, kept).trace(tokens).logits, expected, rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("norm", ["LN", "RMSPre", None])
+@pytest.mark.parametrize("kind", ["standard", "rotary"])
+def test_native_models_of_transformer_lens_4_have_the_logits_of_their_own_forward_pass(
+    norm: str | None, kind: str
+) -> None:
+    """Written out with the layers of torch: heads lie side by side in the rows of q, k and v, and rotate in pairs."""
+    g, (h, d) = torch.Generator().manual_seed(3), (N_HEADS, D_HEAD)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=g, dtype=torch.float64) / 2
+
+    state = {"tok_embed.weight": normal(D_VOCAB, D_MODEL), "head.weight": normal(D_VOCAB, D_MODEL)}
+    state |= {"pos.weight": normal(N_CTX, D_MODEL)} if kind == "standard" else {}
+    for at in ("layers.0.ln1", "layers.1.ln1", "ln_out"):
+        state[f"{at}.weight"] = 1 + normal(D_MODEL)
+        state |= {f"{at}.bias": normal(D_MODEL)} if norm != "RMSPre" else {}
+    for layer in range(2):
+        for part in "qkvo":
+            out, into = (D_MODEL, h * d) if part == "o" else (h * d, D_MODEL)
+            state[f"layers.{layer}.attn.{part}.weight"] = normal(out, into)
+            state[f"layers.{layer}.attn.{part}.bias"] = normal(out)
+    config = {"n_ctx": N_CTX, "n_heads": h, "eps": 1e-3, "positional_embedding_type": kind, "normalization_type": norm}
+
+    def linear(x: Tensor, at: str) -> Tensor:
+        return torch.nn.functional.linear(x, state[f"{at}.weight"], state[f"{at}.bias"])
+
+    def normed(x: Tensor, at: str) -> Tensor:
+        if norm == "RMSPre":
+            return torch.nn.functional.rms_norm(x, (D_MODEL,), state[f"{at}.weight"], 1e-3)
+        return torch.nn.functional.layer_norm(x, (D_MODEL,), state[f"{at}.weight"], state[f"{at}.bias"], 1e-3)
+
+    x = state["tok_embed.weight"][some_tokens()] + (state["pos.weight"][:POS] if kind == "standard" else 0)
+    for at in ("layers.0", "layers.1"):
+        read = normed(x, f"{at}.ln1")
+        q, k, v = (linear(read, f"{at}.attn.{part}").unflatten(-1, (h, d)).transpose(1, 2) for part in "qkv")
+        if kind == "rotary":
+            q, k = (turned(y, {"rotary_adjacent_pairs": True}) for y in (q, k))
+        mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + linear(mixed.transpose(1, 2).flatten(2), f"{at}.attn.o")
+    expected = normed(x, "ln_out") @ state["head.weight"].mT
+    found = from_transformer_lens(state, config).trace(some_tokens()).logits
+    torch.testing.assert_close(found, expected, rtol=0, atol=EXACT)
+    with pytest.raises(ValueError, match="n_heads: expected the number of heads in the configuration, got None"):
+        from_transformer_lens(state, config | {"n_heads": None})
+    with pytest.raises(ValueError, match=r"blocks.\*.mlp.fc_in.weight: an MLP is not linear"):
+        from_transformer_lens(state | {"layers.0.mlp.fc_in.weight": normal(3, 3)}, config)
 
 
 def refused(state: dict[str, Tensor], config: dict[str, Any]) -> str:
@@ -189,8 +233,6 @@ def test_all_complaints_come_at_once_and_by_name() -> None:
         ("blocks.0.attn._W_K", (1, D_MODEL, D_HEAD), "grouped-query attention"),
         ("blocks.0.attn.q_norm.w", (D_HEAD,), "not part of an attention-only model"),
         ("embed.ln.w", (D_MODEL,), "not part of an attention-only model"),
-        ("tok_embed.weight", (D_VOCAB, D_MODEL), "a name of TransformerLens 4; save with transformer_lens<4"),
-        ("blocks.1.attn.o.bias", (D_MODEL,), "a name of TransformerLens 4; save with transformer_lens<4"),
         ("pos_embed.W_pos", (N_CTX, D_MODEL), "not part of an attention-only model with this configuration"),
         ("ln_final.b", (D_MODEL,), "not part of an attention-only model with this configuration"),
     ],

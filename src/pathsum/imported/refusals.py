@@ -67,7 +67,6 @@ WITHOUT_EFFECT = re.compile(  # settings of TransformerLens that change nothing 
 )
 LARGEST = 1e4  # of a weight; those of trained models are far below, and float32 rounds larger logits to 1e-3 and more
 REASONS = {  # why a parameter has no place, by the first pattern in its name
-    r"\b(tok_embed\.weight|attn\.[qkvo]\.(weight|bias))$": "a name of TransformerLens 4; save with transformer_lens<4",
     r"\.(mlp|ln2)\.": "an MLP is not linear in its input; expected an attention-only model",
     r"attn\._": GROUPED,
     "": "not part of an attention-only model with this configuration, so its effect would be lost",
@@ -143,7 +142,7 @@ def _parameters(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[
         needed |= {f"{at}.attn.W_{part}": (n_heads, d_model, d_head) for part in "QKV"}
         needed |= {f"{at}.attn.W_O": (n_heads, d_head, d_model), **{f"{at}.ln1.{part}": (d_model,) for part in norms}}
         may |= {f"{at}.attn.b_{part}": (n_heads, d_head) for part in "QKV"} | {f"{at}.attn.b_O": (d_model,)}
-        may |= {f"{at}.attn.{name}": () for name in BUFFERS}
+        may |= {f"{at}.attn.score_bias": (n_heads, None)} | {f"{at}.attn.{name}": () for name in BUFFERS}
     needed |= {f"ln_final.{part}": (d_model,) for part in norms}
     may |= needed
     strange = dict.fromkeys(re.sub(r"^blocks\.\d+", "blocks.*", name) for name in state if name not in may)

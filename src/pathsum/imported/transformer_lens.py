@@ -16,6 +16,7 @@ from torch import Tensor
 from pathsum.circuits.folding import fold_gains
 from pathsum.core.weights import Head, Weights
 from pathsum.imported.refusals import NORMS, n_layers_of, refuse
+from pathsum.imported.transformer_lens_4 import earlier_names
 from pathsum.model.opened import Constants, Opened, Rotation
 
 ROUNDING = 0.02  # of a stored cosine: half of bfloat16's 2^-7, and that of angles up to 65,536 in float32
@@ -23,6 +24,7 @@ ROUNDING = 0.02  # of a stored cosine: half of bfloat16's 2^-7, and that of angl
 
 def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Opened:
     """Return the model of a state dict and its configuration, folded in float64."""
+    state, config = earlier_names(state, config)
     refuse(state, config)
     stored, state = state, {name: t.double() for name, t in state.items()}
     norm, n_ctx, n_layers = NORMS[config["normalization_type"]], config["n_ctx"], n_layers_of(state)
@@ -42,12 +44,13 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
         bias["Q"] = bias["Q"] * scale
         reads = {"Q": read, "K": read, "V": before[layer][None]}
         q, k, v = (reads[part] @ block[part].mT + bias[part][:, None] for part in "QKV")
-        constants.append(Constants(q, k, v, state.get(f"blocks.{layer}.attn.b_O", nothing)))
+        b_O, scores = state.get(f"blocks.{layer}.attn.b_O", nothing), state.get(f"blocks.{layer}.attn.score_bias")
+        constants.append(Constants(q, k, v, b_O, scores))
     return Opened(
         fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms]), constants,
         positions if kind == "standard" else nothing[None],
         b_U=raw.W_U @ before[-1] + state.get("unembed.b_U", raw.W_U.new_zeros(1)),
-        norm=norm, eps=float(config.get("eps", 1e-5)), n_ctx=n_ctx,
+        norm=norm, eps=float(config.get("eps", 1e-5)), n_ctx=n_ctx, kind=kind,
         rotation=_rotation(stored, config) if kind == "rotary" and n_layers > 0 else None,
     )  # fmt: skip
 

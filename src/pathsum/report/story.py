@@ -10,7 +10,7 @@ from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import corpora, elsewhere, told, verdicts
-from pathsum.report.answer import QUESTION, TITLE, answer, setup
+from pathsum.report.answer import answer, heading, setup
 from pathsum.report.chapters import (
     FAILURES,
     TRUST,
@@ -99,9 +99,10 @@ def story(
     shown = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}
     left = {name: figure for name, figure in figures.items() if name not in shown}
     sections = [section_of(name, results, left) for name in titles if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)]
+    title, question = heading(results)
     return Document(
-        title=TITLE,
-        question=QUESTION,
+        title=title,
+        question=question,
         answer=answer(results, texts),
         setup=setup(results),
         headline=tuple(figures[name] for name in ("headline",) if name in figures),
@@ -111,8 +112,17 @@ def story(
         warnings=(f"Not in this report, without records: {', '.join(results.missing)}.",) if results.missing else (),
         chapters=chapters,
         appendix=(*sections, verdicts.preregistration(registered, results)),
+        live=_live(exported, results),
         sources={name: (name,) for name in registry.origins()} | sources() | OF_MECHANISMS,
     )
+
+
+def _live(exported: Sequence[dict[str, Any]], results: Results) -> str:
+    """Return what the deepest model of the lab was trained on; "" if it has no induction head."""
+    last = exported[0]["models"][-1:] if exported else []
+    formed = any(roles(results.cells[model["name"]])["induction"] for model in last)
+    source = "Python source code" if results.corpus.name == "python" else f"the text “{results.corpus.name}”"
+    return source if formed else ""
 
 
 def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:

@@ -36,12 +36,13 @@ from pathsum.report.page.document import (
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("pieces.js", "tables.js")
 WIDGETS = {  # their scripts
-    "lab": ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/tour.js", "lab/lab.js"),
+    "lab": ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "live/live.js", "lab/tour.js", "lab/lab.js"),
     "heads_and_edges": ("heads_and_edges/heads.js",),
     "watch_it_learn": ("watch_it_learn/watch.js",),
     "explorers": ("explorers/explorer.js",),
 }
-STYLES = ("style.css", "widgets.css", "lab/lab.css", "heads_and_edges/heads.css", "watch_it_learn/watch.css")
+OWN_STYLES = ("live/live", "lab/lab", "heads_and_edges/heads", "watch_it_learn/watch")
+STYLES = ("style.css", "widgets.css", *(f"{name}.css" for name in OWN_STYLES))
 
 
 def markdown(document: Document) -> str:

@@ -7,7 +7,7 @@
   const { texts, text_of, deepest } = JSON.parse($("data").textContent);
   for (const text of texts) text.tokenizer = new Tokenizer(text.tokenizer);
   const textOf = (name) => texts[text_of[name]]; // that a model was trained on
-  const models = modelsOf("lab", async (about) => new Model(about, await unpack(about.numbers, Float16Array)));
+  const models = labModels;
   const BLOCK = 24; // random tokens, twice
   const MODES = Object.fromEntries([...$("mode").options].slice(1).map(({ value, text }) => [value, text]));
   const SIDES = { Q: "queries", K: "keys", V: "values" };

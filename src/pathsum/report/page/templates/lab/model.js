@@ -30,6 +30,9 @@ class Model {
   }
 }
 
+// The models of the lab, by name: functions that read each once.
+const labModels = modelsOf("lab", async (about) => new Model(about, await unpack(about.numbers, Float16Array)));
+
 // A run of a model on tokens, with interventions in `off` that act together. "L0H1.zero", "L0H1.mean": the head writes
 // zero, or what it writes there on average over held-out text. "L0H1.previous": its pattern is the previous token.
 // "L0H1-L1H0-K": the later head computes its queries (Q), keys (K) or values (V) without the write of the earlier one.

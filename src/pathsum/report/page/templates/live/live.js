@@ -1,0 +1,60 @@
+"use strict";
+// The picture of the first screen: a sentence, each token as dark as its loss, and what it loses without the key edges.
+(() => {
+  const box = document.getElementById("live");
+  if (!MODERN || !box) return;
+  const $ = byId("live");
+  const { texts, text_of, deepest } = JSON.parse(document.getElementById("lab-data").textContent);
+  const tokenizer = new Tokenizer(texts[text_of[deepest]].tokenizer);
+  const [LOSS, COST] = [10, 6]; // nats of the darkest tokens
+  let cut = false;
+
+  // The key edges from all previous-token heads to all induction heads.
+  function edges({ heads, roles, previous, induction }) {
+    const early = heads.filter(({ name }) => name === previous || roles[name] === "previous token");
+    const late = heads.filter(({ name }) => name === induction || roles[name]?.startsWith("induction"));
+    return late.flatMap((b) => early.filter((a) => a.layer < b.layer).map((a) => `${a.name}-${b.name}-K`));
+  }
+
+  // Whether token i and the one before it have stood together before.
+  const repeats = (tokens, i) => range(i).some((j) => j > 1 && tokens[j] === tokens[i] && tokens[j - 1] === tokens[i - 1]);
+
+  async function draw() {
+    const model = await labModels.get(deepest)();
+    const tokens = [0, ...tokenizer.encode($("text").value)].slice(0, model.n_ctx);
+    const off = edges(model);
+    const before = new Run(model, tokens).losses;
+    const after = cut ? new Run(model, tokens, off).losses : before;
+    const again = range(tokens.length).slice(1).map((i) => repeats(tokens, i));
+    const mean = (values, where) => sumOf(values.filter((_, i) => again[i] === where)) / again.filter((r) => r === where).length;
+    const drawn = tokens.slice(1).map((token, i) => {
+      const [more, title] = [after[i] - before[i], `${signed(after[i], 2)} nats`];
+      const out = cut ? 0 : Math.min(1, before[i] / LOSS);
+      const cost = cut ? Math.min(1, Math.max(0, more / COST)) : 0;
+      return make("span", { className: "token", title: cut ? `${title} (+${signed(more, 2)})` : title, vars: { out, cost } }, tokenizer.words[token]);
+    });
+    const said = [true, false].filter((where) => again.includes(where)).map((where) => {
+      const what = where ? "tokens that repeat a pair" : "all other tokens";
+      const [a, b] = [before, after].map((losses) => mean(losses, where));
+      return `${what}: ${signed(a, 2)}${cut ? ` → ${signed(b, 2)}` : ""} nats`;
+    });
+    $("tokens").replaceChildren(...drawn);
+    $("tokens").ariaLabel = cut ? "The sentence; darker: costs more without the edge" : "The sentence; darker: higher loss";
+    $("said").textContent = `${cut ? "Darker: costs more without the edge." : "Darker: higher loss."} Mean loss, ${said.join("; ")}.`;
+    $("cut").ariaPressed = cut;
+    $("cut").textContent = cut ? "Undo" : "Cut the key edge";
+    const shown = { model: deepest, head: model.induction, token: 1, text: $("text").value, ...(cut && { off: off.join(" ") }) };
+    $("lab").href = `#lab?${new URLSearchParams(shown)}`;
+  }
+
+  let typed;
+  $("text").oninput = () => {
+    cancelAnimationFrame(typed);
+    typed = requestAnimationFrame(draw);
+  };
+  $("cut").onclick = () => {
+    cut = !cut;
+    draw();
+  };
+  draw();
+})();

@@ -100,10 +100,12 @@ def story(
     left = {name: figure for name, figure in figures.items() if name not in shown}
     sections = [section_of(name, results, left) for name in titles if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)]
     title, question = heading(results)
+    said, live = answer(results, texts), _live(exported, results)
     return Document(
         title=title,
         question=question,
-        answer=answer(results, texts),
+        answer=said[:1] if live else said,
+        details=said[1:] if live else (),
         setup=setup(results),
         headline=tuple(figures[name] for name in ("headline",) if name in figures),
         cards=tuple(card for card in cards if card.result.id in FIRST),
@@ -112,7 +114,7 @@ def story(
         warnings=(f"Not in this report, without records: {', '.join(results.missing)}.",) if results.missing else (),
         chapters=chapters,
         appendix=(*sections, verdicts.preregistration(registered, results)),
-        live=_live(exported, results),
+        live=live,
         sources={name: (name,) for name in registry.origins()} | sources() | OF_MECHANISMS,
     )
 
@@ -121,8 +123,13 @@ def _live(exported: Sequence[dict[str, Any]], results: Results) -> str:
     """Return what the deepest model of the lab was trained on; "" if it has no induction head."""
     last = exported[0]["models"][-1:] if exported else []
     formed = any(roles(results.cells[model["name"]])["induction"] for model in last)
-    source = "Python source code" if results.corpus.name == "python" else f"the text “{results.corpus.name}”"
-    return source if formed else ""
+    return _source(results.corpus.name) if formed else ""
+
+
+def _source(name: str) -> str:
+    """Return what a text is, in words."""
+    known = {"python": "Python source code", "docstrings": "docstrings"}
+    return known.get(name, f"the text “{name}”")
 
 
 def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
@@ -130,7 +137,10 @@ def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
     cells = {name: cell for some in (results, *results.texts.values()) for name, cell in some.cells.items()}
     models = tuple({**model, **roles(cells[model["name"]])} for text in exported for model in text["models"])
     about = {
-        "texts": [{"tokenizer": _printable(text["tokenizer"]), "passages": text["passages"]} for text in exported],
+        "texts": [
+            {"name": _source(text["text"]), "tokenizer": _printable(text["tokenizer"]), "passages": text["passages"]}
+            for text in exported
+        ],
         "text_of": {model["name"]: i for i, text in enumerate(exported) for model in text["models"]},
         "deepest": exported[0]["models"][-1]["name"],
     }

@@ -90,6 +90,7 @@ def test_a_prediction_is_split_into_paths_that_add_up_as_shown(page: Browser) ->
         go(page, "model=L2H2S0&text=def+f(x):&head=L1H1&token=3" + changes)
         click(page, "#lab-predictions tr:nth-child(4) button")
         parts = numbers(page, "#lab-paths .part")
+        assert len(parts) == 7  # the six strongest, and all others together
         assert sum(parts) == pytest.approx(numbers(page, "#lab-paths .total")[0], abs=0.0005 * (len(parts) + 1))
         said = page.text("#lab-score p").replace("−", "-")
         score, distance = map(float, re.findall(r"-?\d+\.\d{3}", said))
@@ -99,12 +100,12 @@ def test_a_prediction_is_split_into_paths_that_add_up_as_shown(page: Browser) ->
 
 def test_paths_that_an_intervention_removes_stay_with_what_they_added(page: Browser) -> None:
     go(page, "model=L2H2S0&text=def+f(x):&head=L1H1&token=3")
-    intact = sorted(numbers(page, "#lab-paths .part"))
-    assert len(intact) == 9
+    intact = numbers(page, "#lab-paths .part")
+    page.ask("document.querySelector('#lab-head').scrollIntoView()")
     choose(page, "#lab-mode", "zero")
     parts, before = (numbers(page, f"#lab-paths .{kind}") for kind in ("part", "before"))
-    assert sorted(before) == intact
-    assert sum(b != 0 and now == 0 for b, now in zip(before, parts, strict=True)) >= 3  # all paths through the head
+    assert sum(before) == pytest.approx(sum(intact), abs=0.0005 * 14)  # with those through the head, which are gone
+    assert sum(parts) != pytest.approx(sum(before), abs=0.01)
 
 
 def test_letters_that_arrive_together_are_read_once(page: Browser) -> None:
@@ -162,7 +163,7 @@ def test_tokens_and_pairs_are_reached_by_keys(page: Browser) -> None:
     page.until("location.hash.includes('token=4')")
     page.press("ArrowLeft")
     page.until("location.hash.includes('key=')")
-    assert page.text("#lab-score h3").startswith("Score of head 1.0: query ")
+    assert page.text("#lab-score h3").startswith("Why head 1.0 looks here: query ")
 
 
 def test_the_address_restores_everything(page: Browser) -> None:

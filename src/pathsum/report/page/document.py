@@ -121,7 +121,8 @@ class Document:
 
     title: str
     question: str
-    answer: tuple[str, ...]
+    answer: tuple[str, ...]  # on the first screen
+    details: tuple[str, ...]  # more of the answer, below the cards
     setup: str  # what was trained, in one line
     headline: tuple[Figure, ...]  # the first figure; empty if it could not be drawn
     cards: tuple[ClaimCard, ...]  # claims of the first screen

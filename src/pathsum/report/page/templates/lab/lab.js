@@ -67,13 +67,14 @@
 
   const blockOf = ({ n_ctx }) => Math.min(BLOCK, Math.floor((n_ctx - 1) / 2));
 
-  // The presets: the induction head, at the token of the second copy whose next token is predicted best, and the key
-  // edge intact or cut.
+  // The presets, on the text that is there: the induction head, with its key edges intact or cut. On random tokens, at
+  // the token of the second copy whose next token is predicted best.
   async function example(cut) {
-    const shown = await models.get(deepest)();
-    const seed = state.text === null ? state.seed : 1;
-    const off = cut ? [`${shown.previous}-${shown.induction}-K`] : [];
-    await change({ ...FRESH, model: deepest, text: null, seed, ...bestCopied(shown, seed), off });
+    const now = await models.get(state.model)();
+    const shown = now.induction ? now : await models.get(deepest)();
+    const { text, seed, token } = state;
+    const at = text === null ? bestCopied(shown, seed) : { head: shown.induction ?? "", token };
+    await change({ ...FRESH, model: shown.name, text, seed, ...at, off: cut ? keyEdges(shown) : [] });
   }
 
   function bestCopied(shown, seed) {
@@ -156,6 +157,11 @@
   const difference = (value) => (value < 0 ? nats(value) : `+${nats(value)}`);
   const mean = (values) => sumOf(values) / values.length;
   const sayPath = (path) => spelled(path.join("→")) || "direct path";
+  const sayRoles = (path) => {
+    const known = path.map((name) => model.roles[name]).filter((role) => role && role !== "no label");
+    return known.length ? ` (${known.join(" → ")})` : "";
+  };
+  const SHOWN = 6; // paths; the others are one row
   const besideIntact = (value) => (run === intact ? [] : [value]); // a column while the model is changed
   const weight = (query, key) => run.heads[state.head]?.pattern[query * run.tokens.length + key] ?? 0;
 
@@ -193,7 +199,9 @@
     const guess = `a uniform guess among all ${words.toLocaleString("en")} tokens: ${nats(Math.log(words))}`;
     const cut = length > model.n_ctx ? ` Only the first ${model.n_ctx - 1} tokens are read.` : "";
     const none = "No text: the model sees the beginning of a sequence alone.";
-    $("summary").textContent = n ? `Mean loss per token: ${said.join("; ")} (${guess}).${cut}` : none;
+    const why = state.text === null ? " Random tokens cost more than guessing: the model expects text." : "";
+    const trained = `${model.name} was trained on ${textOf(model.name).name}. `;
+    $("summary").textContent = n ? `${trained}Mean loss per token: ${said.join("; ")} (${guess}).${why}${cut}` : none;
   }
 
   function drawTokens() {
@@ -205,6 +213,7 @@
       if (i) {
         const more = run.losses[i - 1] - intact.losses[i - 1];
         const differs = Math.abs(more) >= 0.005;
+        vary(button, { loss: Math.min(1, run.losses[i - 1] / 10).toFixed(2) });
         button.append(make("small", {}, nats(run.losses[i - 1])));
         const className = more > 0 ? "more" : "fewer";
         button.append(differs ? make("small", { className }, difference(more)) : make("small"));
@@ -323,17 +332,30 @@
   const logit = (value, kind, vars = {}) => make("span", { className: `number ${kind}`, vars }, signed(value, 3));
 
   function drawPaths(target) {
-    const split = (r) => new Map(logitPaths(r, state.token, target).map(({ path, value }) => [sayPath(path), value]));
+    const roles = new Map();
+    const split = (r) =>
+      new Map(
+        logitPaths(r, state.token, target).map(({ path, value }) => {
+          roles.set(sayPath(path), sayRoles(path));
+          return [sayPath(path), value];
+        }),
+      );
     const [now, before] = [split(run), split(intact)];
     const size = (name) => Math.abs(now.get(name) ?? 0);
     const names = [...new Set([...now.keys(), ...before.keys()])]; // those that an intervention removes, too
     names.sort((a, b) => size(b) - size(a));
-    const rows = names.map((name) => {
-      const value = now.get(name) ?? 0;
+    const row = (said, value, old, large) => {
       const className = value < 0 ? "bar less" : "bar";
-      const bar = make("span", { className, vars: { size: size(name) / (size(names[0]) || 1) } });
-      return [name, bar, logit(value, "part"), ...besideIntact(logit(before.get(name) ?? 0, "before"))];
-    });
+      const bar = make("span", { className, vars: { size: Math.min(1, Math.abs(value) / (large || 1)) } });
+      return [said, bar, logit(value, "part"), ...besideIntact(logit(old, "before"))];
+    };
+    const [value, old] = [now, before].map((parts) => (name) => parts.get(name) ?? 0);
+    const rows = names
+      .slice(0, SHOWN)
+      .map((name) => row([name, make("small", { className: "roles" }, roles.get(name))], value(name), old(name), size(names[0])));
+    const rest = names.slice(SHOWN);
+    if (rest.length)
+      rows.push(row(`${rest.length} other paths`, sumOf(rest.map(value)), sumOf(rest.map(old)), size(names[0])));
     const [total, whole] = [now, before].map((parts) => sumOf([...parts.values()]));
     rows.unshift(["all paths: the model's logit", "", logit(total, "total"), ...besideIntact(logit(whole, ""))]);
     const columns = ["path", "part", "logit", ...besideIntact("intact model")];
@@ -348,7 +370,7 @@
     const longest = Math.max(...values.flat().map(Math.abs)) || 1;
     const pair = (value) => logit(value, value < 0 ? "pair less" : "pair", { size: Math.abs(value) / longest });
     const rows = values.map((row, q) => [sayPath(queries[q]), ...row.map(pair)]);
-    const title = `Score of head ${spelled(state.head)}: query `;
+    const title = `Why head ${spelled(state.head)} looks here: query `;
     const heading = make("h3", {}, title, ...place(query), ", key ", ...place(key));
     const [score, distance] = [sumOf(values.flat()) + position, position].map((value) => signed(value, 3));
     const total = `The score, ${score} nats, is the sum over all pairs of paths, plus ${distance} for the position.`;
@@ -372,6 +394,7 @@
   $("random").onclick = () => act({ text: null, seed: anySeed(), target: null, key: null });
   for (const name of ["show", "cut"])
     $(name).onclick = () => example(name === "cut").then(() => act({}));
+  $("numbers").onchange = () => $("tokens").classList.toggle("numbered", $("numbers").checked);
   $("tour").ontoggle = turnTour;
   $("back").onclick = () => goToStep(stepNow - 1);
   $("next").onclick = () => goToStep(stepNow + 1);
@@ -385,6 +408,6 @@
   $("matrix").onpointerleave = () => state.head && sayCell(state.token, shownKey());
   matchMedia("(prefers-color-scheme: dark)").onchange = () => change({});
   addEventListener("hashchange", restore);
-  models.get(deepest)().then(({ previous, induction }) => ($("cut").disabled = !previous || !induction));
+  models.get(deepest)().then((shown) => ($("cut").disabled = !keyEdges(shown).length));
   if (!restore()) example(false);
 })();

@@ -30,6 +30,13 @@ class Model {
   }
 }
 
+// The key edges of induction: from all previous-token heads to all induction heads.
+function keyEdges({ heads, roles, previous, induction }) {
+  const early = heads.filter(({ name }) => name === previous || roles[name] === "previous token");
+  const late = heads.filter(({ name }) => name === induction || roles[name]?.startsWith("induction"));
+  return late.flatMap((b) => early.filter((a) => a.layer < b.layer).map((a) => `${a.name}-${b.name}-K`));
+}
+
 // The models of the lab, by name: functions that read each once.
 const labModels = modelsOf("lab", async (about) => new Model(about, await unpack(about.numbers, Float16Array)));
 

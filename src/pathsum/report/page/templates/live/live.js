@@ -9,20 +9,13 @@
   const [LOSS, COST] = [10, 6]; // nats of the darkest tokens
   let cut = false;
 
-  // The key edges from all previous-token heads to all induction heads.
-  function edges({ heads, roles, previous, induction }) {
-    const early = heads.filter(({ name }) => name === previous || roles[name] === "previous token");
-    const late = heads.filter(({ name }) => name === induction || roles[name]?.startsWith("induction"));
-    return late.flatMap((b) => early.filter((a) => a.layer < b.layer).map((a) => `${a.name}-${b.name}-K`));
-  }
-
   // Whether token i and the one before it have stood together before.
   const repeats = (tokens, i) => range(i).some((j) => j > 1 && tokens[j] === tokens[i] && tokens[j - 1] === tokens[i - 1]);
 
   async function draw() {
     const model = await labModels.get(deepest)();
     const tokens = [0, ...tokenizer.encode($("text").value)].slice(0, model.n_ctx);
-    const off = edges(model);
+    const off = keyEdges(model);
     const before = new Run(model, tokens).losses;
     const after = cut ? new Run(model, tokens, off).losses : before;
     const again = range(tokens.length).slice(1).map((i) => repeats(tokens, i));

@@ -117,8 +117,10 @@ def test_skip_trigrams_are_those_of_the_circuits(toy: Model) -> None:
 
 
 def test_several_texts_are_cut_to_the_shortest(toy: Model) -> None:
-    assert toy.tokens(["abc", "ab"]).tolist() == [[0, 1, 2], [0, 1, 2]]
-    assert toy.tokens("a" * 100).shape == (1, hand_made.N_CTX)
+    with pytest.warns(UserWarning, match="hand-made induction pair: texts are cut to 2 tokens"):
+        assert toy.tokens(["abc", "ab"]).tolist() == [[0, 1, 2], [0, 1, 2]]
+    with pytest.warns(UserWarning, match=f"texts are cut to {hand_made.N_CTX - 1} tokens"):
+        assert toy.tokens("a" * 100).shape == (1, hand_made.N_CTX)
     assert toy.tokens(torch.tensor([0, 3])).tolist() == [[0, 3]]
 
 
@@ -131,7 +133,15 @@ def test_several_texts_are_cut_to_the_shortest(toy: Model) -> None:
         (lambda m: m.skip_trigrams((2, 0)), r"expected a head \(layer, head\) from \(0, 0\) to \(1, 0\), got \(2, 0\)"),
         (lambda m: m.skip_trigrams((1, 0), n=0), "expected n ≥ 1"),
         (lambda m: m.paths("ab", position=3), "expected a position from 0 to 2, got 3"),
-        (lambda m: m.paths("ab", target="ab"), "expected one of the model's tokens, such as 'a', got 'ab'"),
+        (
+            lambda m: m.paths("ab", target="ab"),
+            r"expected one of the model's tokens \(a space is ␣\), such as 'b', 'a', got 'ab'",
+        ),
+        (
+            lambda m: m.attention("ab").of((1, 1)),
+            r"expected a head \(layer, head\) from \(0, 0\) to \(1, 0\), got \(1, 1\)",
+        ),
+        (lambda m: pathsum.export(m, "out", "onnx"), "expected to='torch' or to='transformer_lens', got 'onnx'"),
         (lambda m: m.history(), "expected the log of its training"),
         (lambda _: pathsum.load("modls/L2H4S5"), "expected a model's folder or a .safetensors file, found none"),
         (lambda _: hand_made.induction_pair("aa"), "expected different letters"),

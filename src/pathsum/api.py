@@ -5,8 +5,10 @@ Heads are pairs (layer, head), counted from 0. Tables are pandas DataFrames. Log
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +38,7 @@ from pathsum.records.roles import MATCHES, scored
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.text.bos import BOS
 from pathsum.text.repeated import repeated_random
-from pathsum.text.tokenizer import Codec
+from pathsum.text.tokenizer import Codec, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,8 +104,8 @@ class Model:
     def tokens(self, text: Text) -> Int[Tensor, "window pos"]:
         """Return the ids of BOS and ``text``, at most as many as the model has positions.
 
-        Several texts become one window each, cut to the shortest. Ids pass unchanged. ValueError for text that is
-        empty or that the tokenizer cannot encode, and for ids that the model lacks."""
+        Several texts become one window each, cut to the shortest; warns of what is cut. Ids pass unchanged. ValueError
+        for text that is empty or that the tokenizer cannot encode, and for ids that the model lacks."""
         if isinstance(text, Tensor):
             ids = text.long().reshape(-1, text.shape[-1])
         else:
@@ -113,10 +115,16 @@ class Model:
             if not shortest:
                 raise ValueError("expected text with at least one token, got an empty one")
             ids = torch.tensor([[BOS, *row[:shortest]] for row in rows])
+            if max(map(len, rows)) > (kept := min(shortest, self.net.n_ctx - 1)):
+                warnings.warn(f"{self.name}: texts are cut to {kept} tokens", stacklevel=2)
         ids = ids[:, : self.net.n_ctx]
         if not 0 <= int(ids.min()) <= int(ids.max()) < len(self.words):
             raise ValueError(f"expected ids from 0 to {len(self.words) - 1}, got {int(ids.min())} to {int(ids.max())}")
         return ids
+
+    def printed(self, text: Text) -> list[str]:
+        """Return the printed tokens of one text, BOS first."""
+        return [self.words[i] for i in self.tokens(text)[0].tolist()]
 
     def run(self, text: Text) -> Run:
         """Run the model on ``text``. The result has ``losses()``, ``logits()`` and ``patterns``, and can be intervened
@@ -124,9 +132,8 @@ class Model:
         return Run(self.net, self.tokens(text))
 
     def attention(self, text: Text) -> Attention:
-        """Return the attention patterns of all heads on one text."""
-        ids = self.tokens(text)[:1]
-        return Attention([self.words[i] for i in ids[0].tolist()], self._trace(ids).patterns)
+        """Return the attention patterns of all heads on one text, the first of several."""
+        return Attention(self.printed(text), self._trace(self.tokens(text)[:1]).patterns)
 
     # ---- weights --------------------------------------------------------------------------------------------------
 
@@ -252,7 +259,7 @@ class Model:
         """Return what every path through the heads adds to the logit of one token at one ``position`` of ``text``, the
         largest first.
 
-        ``target`` is the printed form of the token; by default the actual next token or, at the last position, the most
+        ``target`` is the token, printed or as text; by default the actual next token or, at the last position, the most
         likely one. ``nats`` are relative to the mean over the vocabulary, and add up to the logit (relative to its
         mean) exactly, with frozen patterns and norm scales (docs/framework.md §2.1). Positions and biases of
         other libraries' weights are rows of their own. ValueError for an unknown token or position."""
@@ -317,25 +324,35 @@ class Model:
     def _target(self, target: str | None, ids: Tensor, trace: Trace, at: int) -> int:
         if target is None:
             return int(ids[0, at + 1]) if at + 1 < ids.shape[1] else int(trace.logits[0, at].argmax())
-        if target not in self.words:
-            raise ValueError(f"expected one of the model's tokens, such as {self.words[1]!r}, got {target!r}")
-        return self.words.index(target)
+        shown = target if target in self.words else printable(target.encode())
+        if shown not in self.words:
+            near = ", ".join(map(repr, get_close_matches(shown, self.words, 5, 0.5))) or repr(self.words[1])
+            raise ValueError(f"expected one of the model's tokens (a space is ␣), such as {near}, got {target!r}")
+        return self.words.index(shown)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attention:
     """The attention patterns of all heads on one text."""
 
     words: Sequence[str]  # printed tokens
     patterns: tuple[Float[Tensor, "one head query key"], ...]  # one per layer
 
+    def __repr__(self) -> str:
+        heads = sum(pattern.shape[1] for pattern in self.patterns)
+        return f"attention of {heads} heads on {len(self.words)} tokens; .plot(head), .of(head)"
+
     def of(self, head: Place) -> pd.DataFrame:
-        """Return the pattern of a head, query × key, labelled by tokens. Rows add up to 1."""
+        """Return the pattern of a head, query × key, labelled by tokens. Rows add up to 1. ValueError for an unknown
+        head."""
+        places = [(layer, h) for layer, pattern in enumerate(self.patterns) for h in range(pattern.shape[1])]
+        if head not in places:
+            raise ValueError(f"expected a head (layer, head) from (0, 0) to {max(places, default=None)}, got {head}")
         layer, h = head
         return pd.DataFrame(self.patterns[layer][0, h].numpy(), index=[*self.words], columns=[*self.words])
 
     def plot(self, head: Place, ax: Axes | None = None) -> Axes:
-        """Draw the pattern of a head, query × key."""
+        """Draw the pattern of a head, query × key, and return the axes; ``.figure.savefig(path)`` saves the picture."""
         import seaborn as sns
 
         table = self.of(head)
@@ -345,14 +362,16 @@ class Attention:
             xticklabels=True, yticklabels=True,
         )  # fmt: skip
         axes.set(title=f"head {head[0]}.{head[1]}", xlabel="key", ylabel="query")
+        axes.tick_params(axis="y", rotation=0)
         return axes
 
 
 def weights_in(path: Path, step: int | None) -> Path:
     """Return the file of weights in a folder."""
     if not path.is_dir():
-        near = sorted(p.name for p in path.parent.iterdir() if p.is_dir()) if path.parent.is_dir() else []
-        found = f"; {path.parent} has {', '.join(near[:12])}" if near else ""
+        known = sorted(p.name for p in path.parent.iterdir() if p.is_dir()) if path.parent.is_dir() else []
+        near = get_close_matches(path.name, known, 5) or known[:5]
+        found = f"; {path.parent} has {', '.join(near)}" if near else ""
         raise FileNotFoundError(f"{path}: expected a model's folder or a .safetensors file, found none{found}")
     steps = {int(file.stem): file for file in (path / CHECKPOINTS).glob("*.safetensors") if file.stem.isdecimal()}
     if steps:

@@ -28,8 +28,11 @@ def export(model: Model, folder: str | Path, to: Literal["torch", "transformer_l
     ``torch``: the tensors of ``reference.py``, which is written beside them: a module that needs only torch, with
     patterns and head outputs as modules for hooks. ``transformer_lens``: its names and configuration; the relative
     position biases of this project are further tensors (``blocks.0.attn.score_bias``, head × distance, in nats), to be
-    added to ``hook_attn_scores`` (docs/your-weights.md). Logits are equal up to rounding. ValueError for smeared keys,
-    for weights of another library in its own names, and for a tokenizer whose ids have gaps."""
+    added to ``hook_attn_scores`` (docs/your-weights.md). Files of an earlier export are replaced. Logits are equal up
+    to rounding. ValueError for smeared keys, for weights of another library in its own names, and for a tokenizer whose
+    ids have gaps."""
+    if to not in (known := ("torch", "transformer_lens")):
+        raise ValueError(f"expected to={' or to='.join(map(repr, known))}, got {to!r}")
     folder, net = Path(folder).expanduser(), _as_tokenized(model)
     if to == "torch":
         whole = generalised(net)

@@ -32,7 +32,7 @@ def from_page(path: Path, name: str) -> tuple[Transformer, Tokenizer, str]:
     models = dict(re.findall(BLOCK.format('data-widget="lab" data-model="([^"]*)"'), page, re.S))
     if about is None or (name and name not in models):
         found = ", ".join(models) or "none"
-        raise ValueError(f"{path}: expected a report whose lab has the model {name or 'of some name'}, got {found}")
+        raise ValueError(f"{path}: expected a report whose lab has {name or 'a model'}, got one with {found}")
     lab = json.loads(about[1])
     name = name or lab["deepest"]
     return _model(json.loads(models[name])), _tokenizer(lab["texts"][lab["text_of"][name]]["tokenizer"]), name

@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors.torch import save
@@ -21,7 +21,7 @@ NORMS = {"none": None, "rms": "RMSPre", "layer": "LNPre"}
 EPS = torch.finfo(torch.float32).eps
 
 
-def export(model: Model, folder: str | Path, to: Literal["torch", "transformer_lens"] = "torch") -> Path:
+def export(model: Model, folder: str | Path, to: str = "torch") -> Path:
     """Write ``model.safetensors``, ``config.json`` and ``tokenizer.json`` to ``folder``, and return it. ``load`` reads
     both forms again.
 

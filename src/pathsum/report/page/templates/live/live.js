@@ -33,7 +33,8 @@
     });
     $("tokens").replaceChildren(...drawn);
     $("tokens").ariaLabel = cut ? "The sentence; darker: costs more without the edge" : "The sentence; darker: higher loss";
-    $("said").textContent = `${cut ? "Darker: costs more without the edge." : "Darker: higher loss."} Mean loss, ${said.join("; ")}.`;
+    const legend = cut ? "Darker: costs more without the edge." : "Darker: higher loss.";
+    $("said").textContent = said.length ? `${legend} Mean loss, ${said.join("; ")}.` : "No text.";
     $("cut").ariaPressed = cut;
     $("cut").textContent = cut ? "Undo" : "Cut the key edge";
     const shown = { model: deepest, head: model.induction, token: 1, text: $("text").value, ...(cut && { off: off.join(" ") }) };

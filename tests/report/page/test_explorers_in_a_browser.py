@@ -1,11 +1,13 @@
 """The circuit explorer, “Heads and what they read” and the tables in a browser."""
 
+import json
 import time
 from pathlib import Path
 
 import pandas as pd
 
 from pathsum.claims.formatting import spelled
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.heads_and_edges import payload
@@ -45,6 +47,18 @@ def test_a_chosen_head_shows_what_its_inputs_read_and_an_edge_what_cutting_it_co
     for kind, words in (("Q", "queries"), ("V", "values")):
         opened.choose("#h-kind", kind)
         assert f"What the {words} of" in opened.ask(card)
+
+
+def test_a_head_has_an_address(opened: Browser, results: Results) -> None:
+    for name, cell in [(n, c) for n, c in results.cells.items() if c.rows(HeadRow)][:2]:
+        head = payload(cell)["heads"][-1]
+        opened.ask(f"location.hash = '#heads?model={name}&head={head['name']}'")
+        opened.until(f"document.querySelector('#h-card h3').textContent.startsWith('Head {spelled(head['name'])}')")
+        assert opened.ask("document.querySelector('#h-model').value") == name
+        card = opened.ask("document.querySelector('#h-card').innerText")
+        assert all(f"{distance} back" in card for distance, _ in head["distances"])
+        assert opened.ask("document.querySelector('#h-card a').hash") == opened.ask("location.hash")
+        assert len(json.dumps(head)) < 8000
 
 
 def test_a_table_sorts_filters_and_saves_what_it_shows(opened: Browser, tmp_path: Path) -> None:

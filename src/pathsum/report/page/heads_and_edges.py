@@ -6,12 +6,13 @@ from pathsum.claims.formatting import head_label
 from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.composition import CompositionRow
-from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.heads import CopyingRow, DistanceRow, HeadRow, LabelRow
 from pathsum.records.results import Cell
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.roles import names
 
-EXAMPLES = 3  # skip-trigrams of a head
+EXAMPLES = 3  # skip-trigrams of a head, and distances
+SHOWN = 0.03  # least attention of a distance
 METHOD = "resample"  # of all ablations here
 SPELLED = {  # full names of scores, for cards, where the short names say too little
     "induction: uniform": "induction on uniform random tokens",
@@ -55,6 +56,9 @@ def payload(cell: Cell) -> dict[str, Any]:
             "prefix_matching": round(h.prefix_matching, 3),
             "previous_token": round(h.previous_token, 3),
             "positivity": round(h.copying_positivity, 2),
+            "bos": round(h.bos, 3),
+            "distances": [[r.distance, round(r.attention, 3)] for r in _farthest(cell, h)],
+            "raises": next((_rounded(2, r.attended_nats, r.attended_low, r.attended_high) for r in _of(cell, h)), None),
             "cost": costs.get(("head", None, None, None, h.layer, h.head)),
             "examples": [
                 [visible(r.source), visible(r.destination), visible(r.out)]
@@ -65,6 +69,16 @@ def payload(cell: Cell) -> dict[str, Any]:
         for h in cell.rows(HeadRow)
     ]
     return {"name": cell.name, "heads": heads, "edges": edges}
+
+
+def _farthest(cell: Cell, h: HeadRow) -> list[DistanceRow]:
+    """Return the distances to which a head attends most on text."""
+    rows = [r for r in cell.rows(DistanceRow) if (r.layer, r.head) == (h.layer, h.head) and r.attention >= SHOWN]
+    return sorted(rows, key=lambda r: -r.attention)[:EXAMPLES]
+
+
+def _of(cell: Cell, h: HeadRow) -> list[CopyingRow]:
+    return [r for r in cell.rows(CopyingRow) if (r.layer, r.head) == (h.layer, h.head)]
 
 
 def _rounded(digits: int, *values: float) -> list[float]:

@@ -26,5 +26,7 @@ THEME = Theme(
     TITLE,
     section,
     relies_on=("composition_k",),
-    sources={"heads_and_edges": ("heads", "labels", "composition", "ablations", "skip_trigrams")},
+    sources={
+        "heads_and_edges": ("heads", "labels", "distances", "copying", "composition", "ablations", "skip_trigrams")
+    },
 )

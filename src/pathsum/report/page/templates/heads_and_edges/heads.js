@@ -69,6 +69,9 @@
     const always = `prefix matching ${signed(prefix_matching, 2)}, previous token ${signed(previous_token, 2)}`;
     const rest = scores.map(([label, score, ...range]) => `${label} ${signed(score, 2)} ${ends(range, 2)}`).join("; ");
     line(`Scores: ${always}, OV positivity ${signed(positivity, 2)}.${rest && ` Its labels rest on: ${rest}.`}`);
+    const far = head.distances.map(([d, share]) => `${percent(share)} ${d} back`).join(", ");
+    line(`On text it attends to the first token by ${percent(head.bos)}${far && `; by distance: ${far}`}.`);
+    if (head.raises) line(`It raises the logits of what it attends to by ${interval(head.raises, 2)} nats.`);
     if (head.cost) {
       const costs = `second copy ${interval(head.cost.second, 2)}, text ${interval(head.cost.text, 3)}`;
       line(`Loss without it (resample ablation), nats per token: ${costs}.`);
@@ -77,6 +80,10 @@
       const trigram = ([source, end, out]) => [make("br"), code(source), " … ", code(end), " → ", code(out)];
       line("Confirmed skip-trigrams, source … destination → output:", ...head.examples.flatMap(trigram));
     }
+    const links = [make("a", { href: address() }, "Link to this head")];
+    const lab = { model: model.name, head: head.name, token: 40, random: 1 };
+    if (inLab.has(model.name)) links.push(" · ", make("a", { href: `#lab?${new URLSearchParams(lab)}` }, "Open it in the lab"));
+    line(...links);
     const edges = shown().filter((e) => e.late === head.name).sort((a, b) => second(b) - second(a));
     if (edges.length) lines.push(reads(name, edges));
     $("card").replaceChildren(...lines);
@@ -116,6 +123,19 @@
     $("matrix").ariaLabel = `Attention pattern of head ${spelled(state.head)}`;
   }
 
+  const address = () => `#heads?${new URLSearchParams({ model: model.name, head: state.head })}`;
+
+  // Shows the model and the head in the address, if it has these.
+  function restore() {
+    if (!location.hash.startsWith("#heads?")) return;
+    const said = new URLSearchParams(location.hash.slice(7));
+    if (!models.has(said.get("model"))) return;
+    $("model").value = said.get("model");
+    open();
+    if (model.heads.some(({ name }) => name === said.get("head"))) choose(said.get("head"), "");
+    document.getElementById("heads").closest("section").scrollIntoView();
+  }
+
   function choose(head, early) {
     Object.assign(state, { head, early });
     drawEdges();
@@ -133,5 +153,7 @@
   $("model").onchange = open;
   $("kind").onchange = () => choose(state.head, state.early);
   new ResizeObserver(drawEdges).observe($("heads"));
+  addEventListener("hashchange", restore);
   open();
+  restore();
 })();

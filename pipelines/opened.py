@@ -6,6 +6,7 @@ MODELS=models.yaml, with weights by name or, for checkpoints of one model, weigh
 
 import argparse
 import functools
+import shlex
 import sys
 import tempfile
 import warnings
@@ -18,7 +19,7 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from pathsum.api import CHECKPOINTS, TOKENIZER, weights_in
+from pathsum.api import CHECKPOINTS, TOKENIZER, WEIGHTS, weights_in
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
 from pathsum.config import CellConfig, ExtractConfig, TrainConfig, load
@@ -43,11 +44,11 @@ from pathsum.text.tokenizing import tokenize_corpus
 from pathsum.training.evaluate import evaluate, repeats
 from pipelines.handwritten import fingerprint, read_preregistration, read_settings
 from pipelines.paths import REPORTS, THREADS, params, section, stage
-from pipelines.results import calibration, provenance
+from pipelines.results import by_size, calibration, provenance
 from pipelines.texts import TAKEN, Survey
 
 FROZEN = Path("conf/claims.yaml")
-MOST_NUMBERS = 200_000_000  # in the largest trace; this limits the number of windows
+MOST_NUMBERS = 100_000_000  # in the largest trace; this limits the number of windows
 LAB_NUMBERS = 10_000_000  # of a model on the page: 20 MB in float16
 
 
@@ -110,30 +111,35 @@ def source(name: str, path: Path) -> Source:
 
 
 def _name(weights: str, path: Path) -> str:
-    local = path == Path(weights).expanduser()
-    return (path.name if path.is_dir() else path.stem) if local else weights.replace("/", "--")
+    if path != Path(weights).expanduser():
+        return weights.replace("/", "--")
+    named = path if path.is_dir() or path.name == WEIGHTS else path.with_suffix("")
+    return named.absolute().parent.name if named.name == WEIGHTS else named.absolute().name
 
 
 def reported(given: argparse.Namespace) -> Path:
     """Write the report on the models that the arguments name, and return its folder."""
     found = sources(given)
     name = given.name or (Path(given.models).stem if given.models else found[0].name)
-    if name in TAKEN or "/" in name or name.startswith("."):
+    if not name or name in (*TAKEN, "calibration") or "/" in name or name.startswith("."):
         raise ValueError(f"--name: expected the name of a new folder in {REPORTS}/, got {name!r}")
     tokenizer = local_or_hub(given.tokenizer, "tokenizer.json") if given.tokenizer else found[0].folder / TOKENIZER
     if not tokenizer.is_file():
         raise FileNotFoundError(f"{tokenizer}: expected the tokenizer of the model, found none; give TOKENIZER=…")
     read, paths = read_tokenizer(tokenizer), (str(Path(given.text).expanduser()),)
     with warnings.catch_warnings(record=True, action="always") as warned:
-        model, codec = open_model(last(found[0]), read, given.bos)
+        opened = [open_model(last(of), read, given.bos) for of in found]
         require_known(read, "\n".join(text_documents(paths, given.separator, "TEXT")))
-    n_ctx, text = min(given.context, model.n_ctx), Survey.of(paths, given.separator)
+    (largest, codec), *_ = sorted(opened, key=lambda made: -numbers_of(made[0], given.context))
+    n_ctx, text = min(given.context, *(model.n_ctx for model, _ in opened)), Survey.of(paths, given.separator)
     notes = [str(w.message) for w in warned]
     if n_ctx < given.context:
-        notes.append(f"windows have {n_ctx} tokens, the most that the model takes")
+        notes.append(f"windows have {n_ctx} tokens, the most that every model takes")
+    if (REPORTS / name / "index.html").exists():
+        notes.append(f"the report in {REPORTS / name} will be replaced; ARGS='--name OTHER' keeps it")
     if n_ctx < 8:
         raise ValueError(f"--context: expected at least 8 tokens per window, got {n_ctx}")
-    config = affordable(load(ExtractConfig, section(params(), "extract"), "extract"), model, n_ctx)
+    config = affordable(load(ExtractConfig, section(params(), "extract"), "extract"), largest, n_ctx)
     sys.stderr.writelines(f"pathsum: {note}\n" for note in [*notes, f"TEXT: {text.told()}"])
     corpus = TextCorpus(
         source="text", name=name, paths=paths, separator=given.separator, validation_share=text.share,
@@ -145,15 +151,17 @@ def reported(given: argparse.Namespace) -> Path:
         summary, ngrams, counts = corpus_statistics(tokens, name, n_ctx, config, codec=codec)
         data = EvalData.read(tokens, counts, codec, n_ctx, config)
         made = {of.name: taken_apart(of, codec, n_ctx, data, config, given.bos) for of in found}
-    cells = {of: cell for of, (cell, _) in made.items()}
+    cells = by_size({of: cell for of, (cell, _) in made.items()})
     files = {f"{of.name} {seen}": str(path) for of in found for seen, path in of.files.items()}
     positions = {of.name: {"model": {"positions": cells[of.name].summary.positions}} for of in found}
     about = provenance(summary, cells, positions, {"corpus": {}, "extract": config.model_dump()})
-    about |= {"command": f"make report TEXT='{given.text}'", "opened": files}
+    asked = {n: v for n, v in vars(given).items() if v and n != "context"} | {"context": given.context}
+    about |= {"command": " ".join(f"--{n}={shlex.quote(str(v))}" for n, v in asked.items()), "opened": files}
+    about["command"] = f"python -m pipelines.opened {about['command']}"
     about["weights_fingerprint"] = fingerprint(about["weights"])
     results = Results(cells, {}, summary, ngrams, about, missing=(), **calibration())
     claims, folder = judge_all(results), REPORTS / name
-    lab = {of: model for of, (_, model) in made.items() if fits_page(model, read)}
+    lab = {of: made[of][1] for of in cells if fits_page(made[of][1], read)}
     exported = [export(name, lab, read, data.windows)] if lab else []
     folder.mkdir(parents=True, exist_ok=True)
     write_report(results, claims, draw_all(results), folder, read_preregistration(FROZEN), exported)
@@ -202,8 +210,7 @@ def about(of: Source, model: Transformer) -> CellConfig:
 
 def affordable(config: ExtractConfig, model: Transformer, n_ctx: int) -> ExtractConfig:
     """Return ``config`` with as many windows as fit into memory."""
-    numbers = n_ctx * (len(model.W_U) + sum(h * (n_ctx + model.config.d_model) for h in heads_of(model)))
-    most = max(8, MOST_NUMBERS // numbers)
+    most = max(8, MOST_NUMBERS // numbers_of(model, n_ctx))
     fewer: dict[str, Any] = {
         "windows": min(config.windows, most),
         "repeated_windows": min(config.repeated_windows, most),
@@ -211,8 +218,10 @@ def affordable(config: ExtractConfig, model: Transformer, n_ctx: int) -> Extract
     return config.model_copy(update=fewer | {"held_out_windows": min(config.held_out_windows, 20 * most)})
 
 
-def heads_of(model: Transformer) -> list[int]:
-    return [len(model.attention(layer).W_Q) for layer in range(len(model.layers))]
+def numbers_of(model: Transformer, n_ctx: int) -> int:
+    """Return the number of numbers in the trace of one window."""
+    heads = model.config.n_layers * model.config.n_heads
+    return n_ctx * (len(model.W_U) + heads * (n_ctx + model.config.d_model))
 
 
 def fits_page(model: Transformer, tokenizer: Tokenizer) -> bool:

@@ -121,6 +121,7 @@ def test_the_names_of_transformer_lens_give_the_same_logits_by_its_forward_pass(
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="got smeared keys"):
-        pathsum.export(own(smeared_keys=True), tmp_path)
+    for to in ("torch", "transformer_lens"):
+        with pytest.raises(ValueError, match="got smeared keys"):
+            pathsum.export(own(smeared_keys=True), tmp_path, to)
     assert not list(tmp_path.iterdir())

@@ -34,6 +34,8 @@ def export(model: Model, folder: str | Path, to: str = "torch") -> Path:
     if to not in (known := ("torch", "transformer_lens")):
         raise ValueError(f"expected to={' or to='.join(map(repr, known))}, got {to!r}")
     folder, net = Path(folder).expanduser(), _as_tokenized(model)
+    if any(net.attention(layer).smear is not None for layer in range(len(net.layers))):
+        raise ValueError(f"{model.name}: expected a model whose heads other libraries have, got smeared keys")
     if to == "torch":
         whole = generalised(net)
         state = dict(whole.state_dict())
@@ -68,8 +70,6 @@ def generalised(net: Transformer) -> Opened:
     rotation = None
     for layer in range(len(net.layers)):
         heads = net.attention(layer)
-        if heads.smear is not None:
-            raise ValueError("expected a model whose heads other libraries have, got smeared keys")
         layers.append(tuple(map(Head, heads.W_Q, heads.W_K, heads.W_V, heads.W_O)))
         places = heads.position_vectors(net.n_ctx).sum(0)[None]
         none = nothing.expand(len(heads.W_Q), 1, heads.W_Q.shape[1])
@@ -81,9 +81,8 @@ def generalised(net: Transformer) -> Opened:
             rotation = Rotation(cos.repeat(1, 2), sin.repeat(1, 2), adjacent=False)
     weights, b_U = Weights(net.W_E, net.W_U, tuple(layers)), nothing.expand(len(net.W_U))
     norm, positions = net.config.norm, nothing.expand(1, len(net.W_E))
-    return Opened(
-        weights, added, positions, b_U, norm, net.eps or EPS, net.n_ctx, net.config.positions, rotation
-    )  # fmt: skip
+    sizes = (net.eps or EPS, net.n_ctx, net.config.positions)
+    return Opened(weights, added, positions, b_U, norm, *sizes, rotation)
 
 
 def to_transformer_lens(net: Transformer) -> tuple[dict[str, Tensor], dict[str, Any]]:

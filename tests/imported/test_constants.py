@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 import torch
 
+from pathsum.circuits.bigram import direct_path
 from pathsum.circuits.paths import constant_reads, exactness
-from pathsum.extraction import score_paths
+from pathsum.extraction import score_paths, weights_side
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.opened import Opened
-from tests.imported.models import POS, POSITIONS, some_tokens, written
+from tests.imported.models import D_VOCAB, POS, POSITIONS, some_tokens, written
 
 EXACT = 1e-12
 
@@ -40,9 +41,43 @@ def test_a_constant_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
     whole, constants = model(2, "LN", POSITIONS[1]), Opened.constants
     for left_out in range(3):
         monkeypatch.setattr(
-            Opened, "constants", lambda net, pos, n=left_out: [v * (i != n) for i, v in enumerate(constants(net, pos))]
+            Opened,
+            "constants",
+            lambda net, pos, n=left_out: [v * (i != n) for i, v in enumerate(constants(net, pos) or [])],
         )
         assert error(whole) > 1e-3
+
+
+@pytest.mark.parametrize("norm", ["LNPre", "RMSPre", None])
+@pytest.mark.parametrize("biased", [True, False])
+def test_scores_split_by_path_only_where_tokens_alone_make_them(norm: str | None, biased: bool) -> None:
+    """Without biases of queries and keys: with output biases and positions, a layer reads constants as well."""
+    state, config = written(4, 2, normalization_type=norm, **POSITIONS[1])
+    gone = ("b_Q", "b_K") if biased else ("b_Q", "b_K", "b_V", "b_O", "W_pos")
+    state = {name: 0 * t if name.endswith(gone) else t for name, t in state.items()}
+    found, tokens = from_transformer_lens(state, config), some_tokens()
+    assert (found.constants(POS) is not None) == biased
+    assert score_paths.add_up(found) != biased
+    if not biased:
+        assert max(score_paths.path_pair_errors(found, found.trace(tokens), 1, tokens)) < 1e-10
+    assert error(found) < EXACT
+
+
+def test_the_parts_of_a_stream_add_up_to_it() -> None:
+    whole = model(5, "LN", POSITIONS[1])
+    trace = whole.trace(some_tokens())
+    for layer in (1, 2):
+        parts = dict(weights_side._parts(trace.streams[0], trace.streams[layer], trace.outputs[:layer], True))
+        total = sum(part for name, part in parts.items() if "H" not in name)
+        torch.testing.assert_close(total, trace.streams[layer], rtol=0, atol=EXACT)
+        assert parts["biases"].abs().max() > 0.1
+
+
+def test_the_direct_path_has_the_bias_of_the_unembedding() -> None:
+    whole = model(6, None, POSITIONS[2], n_layers=0)
+    direct = direct_path(whole.weights(), whole.b_U).dense()
+    expected = whole.trace(torch.arange(D_VOCAB)[:, None]).logits[:, 0].mT
+    torch.testing.assert_close(direct, expected, rtol=0, atol=EXACT)
 
 
 def test_constants_are_what_the_model_reads_of_an_empty_embedding() -> None:
@@ -54,6 +89,8 @@ def test_constants_are_what_the_model_reads_of_an_empty_embedding() -> None:
         heads = found.attention(layer)
         written_here = pattern @ heads.values(found.rescale(x, scale)) @ heads.W_O.mT
         x = found.joined(x + written_here.sum(1), layer + 1)
-    *_, read = constant_reads(found.weights(), found.constants(POS), trace.patterns, trace.scales)
+    joining = found.constants(POS)
+    assert joining is not None
+    *_, read = constant_reads(found.weights(), joining, trace.patterns, trace.scales)
     expected = x * trace.scales[-1][..., None]
     torch.testing.assert_close(read, expected, rtol=0, atol=EXACT)

@@ -60,9 +60,12 @@ class UnigramControl:
     partial: float  # r_xy·u: correlation of x with y, with u held constant; −1..1, 0 for a unigram model
 
 
-def direct_path(weights: Weights) -> LowRank:
-    """Return the direct path W_U W_E (logits, output × current token) as its two factors."""
-    return LowRank(weights.W_U, weights.W_E)
+def direct_path(weights: Weights, b_U: Float[Tensor, "vocab"] | None = None) -> LowRank:
+    """Return the direct path W_U W_E + b_U (logits, output × current token) as its two factors."""
+    if b_U is None:
+        return LowRank(weights.W_U, weights.W_E)
+    ones = torch.ones_like(weights.W_E[:1])
+    return LowRank(torch.cat([weights.W_U, b_U[:, None]], 1), torch.cat([weights.W_E, ones]))
 
 
 def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.paths import Joining, Patterns, Scales, check_frozen, joined, write
+from pathsum.circuits.paths import Patterns, Scales, check_frozen, write
 from pathsum.core.weights import Weights
 
 Normalise = Callable[[Float[Tensor, "batch pos d_model"]], Float[Tensor, "batch pos d_model"]]
@@ -79,22 +79,20 @@ def hop_by_hop(
     tokens: Int[Tensor, "batch pos"],
     patterns: Patterns,
     normalise: Normalise,
-    joining: Joining | None = None,
 ) -> list[Float[Tensor, "batch pos d_model"]]:
     """Return the final normalized residual stream of the routes with at most 0, 1, …, n_layers hops, one tensor each.
 
-    Patterns are frozen. ``normalise`` applies the model's norm, with the scale of these routes alone. All contain the
-    constants ``joining``. Without a norm, the results are the cumulative sums of the groups ``by_hops`` in the last
-    item of ``reads``. The last result is the model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers.
-    ValueError unless there is one pattern per layer. See docs/framework.md §2.7."""
+    Patterns are frozen. ``normalise`` applies the model's norm, with the scale of these routes alone. Without a norm,
+    the results are the cumulative sums of the groups ``by_hops`` in the last item of ``reads``. The last result is the
+    model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers. ValueError unless there is one pattern
+    per layer. See docs/framework.md §2.7."""
     diagonals = [pattern * torch.eye(tokens.shape[1], device=pattern.device) for pattern in patterns]
     ends, fewer = [], [torch.zeros_like(weights.W_E.mT[tokens])] * len(weights.layers)
     for _ in range(len(weights.layers) + 1):
-        x, here = joined(weights.W_E.mT[tokens], joining, 0), []
+        x, here = weights.W_E.mT[tokens], []
         for heads, pattern, diagonal, less in zip(weights.layers, patterns, diagonals, fewer, strict=True):
             here.append(normalise(x))
             x = x + write(heads, diagonal, here[-1]) + write(heads, pattern - diagonal, less)
-            x = joined(x, joining, len(here))
         ends.append(normalise(x))
         fewer = here
     return ends

@@ -113,15 +113,8 @@ def constant_reads(
     x, reads = joining[0].expand(*scales[0].shape, -1), []
     for layer, (heads, pattern) in enumerate(zip(weights.layers, patterns, strict=True)):
         reads.append(scales[layer].unsqueeze(-1) * x)
-        x = joined(x + write(heads, pattern, reads[-1]), joining, layer + 1)
+        x = x + write(heads, pattern, reads[-1]) + joining[layer + 1]
     return [*reads, scales[-1].unsqueeze(-1) * x]
-
-
-def joined(
-    x: Float[Tensor, "batch pos d_model"], joining: Joining | None, layer: int
-) -> Float[Tensor, "batch pos d_model"]:
-    """Add the constants that join the residual stream ``x`` before ``layer``, if there are any."""
-    return x if joining is None else x + joining[layer]
 
 
 def write(

@@ -65,7 +65,7 @@ def extract(
 def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
-    direct = bigram.direct_path(trained.weights)
+    direct = bigram.direct_path(trained.weights, model.b_U)
     fit = bigram.compare_with_corpus(direct, data.bigram_counts, SMOOTHING)
     control = bigram.unigram_control(direct, data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED))
     repeated = (trained.repeated.logits, trained.repeated_tokens, trained.block)

@@ -75,7 +75,8 @@ def content_rows(
 def _reductions(
     trained: TrainedModel, grouping: Grouping, some: slice, windows: Int[Tensor, "batch window"]
 ) -> list[Float[Tensor, "group n"]]:
-    """Return the loss reductions in ``some`` windows: added, removed and, for hops, added at own norm scales."""
+    """Return the loss reductions in ``some`` windows: added, removed and, for hops and without constants, added at own
+    norm scales."""
     trace, weights = trained.natural, trained.model.weights()
     tokens, targets = windows[some, :-1], windows[some, 1:]
     patterns, scales = ([values[: len(windows)][some] for values in kind] for kind in (trace.patterns, trace.scales))
@@ -86,9 +87,8 @@ def _reductions(
     losses = [window_losses(logits, targets) for logits in lower]
     without = torch.stack([window_losses(lower[-1] - part, targets) for part in parts])
     found = [-torch.stack(losses).diff(dim=0), without - losses[-1]]
-    if grouping.kind == HOPS:
-        joining = trained.model.constants(tokens.shape[1])
-        ends = hop_by_hop(weights, tokens, patterns, lambda x: trained.model.normalise(x)[0], joining)
+    if grouping.kind == HOPS and not trained.has_constants:
+        ends = hop_by_hop(weights, tokens, patterns, lambda x: trained.model.normalise(x)[0])
         found.append(reductions(trained.model, ends, losses[0], targets))
     return found
 

@@ -105,7 +105,7 @@ def _tops(
 
 def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
     """Return the ``k`` most likely next tokens under softmax(W_U W_E), with their probabilities."""
-    table = direct_path(trained.weights)
+    table = direct_path(trained.weights, trained.model.b_U)
     values, found = top_rows(table, tokens, k)
     blocks = tokens.split(BLOCK)
     norm = torch.cat([(table.right[:, some].mT @ table.left.mT).logsumexp(-1) for some in blocks])

@@ -32,7 +32,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         "eigenvalues": eigenvalue_rows(trained.weights),
         "composition": composition_rows(trained, data, config),
         "distances": distance_rows(trained.natural),
-        "bigrams": bigram_rows(trained.weights, data, config.top_k),
+        "bigrams": bigram_rows(trained, data, config.top_k),
     }
 
 
@@ -136,7 +136,8 @@ def distance_rows(natural: Trace) -> list[DistanceRow]:
     ]
 
 
-def bigram_rows(weights: Weights, data: EvalData, k: int) -> list[BigramRow]:
+def bigram_rows(trained: TracedModel, data: EvalData, k: int) -> list[BigramRow]:
     """Return the 10 · ``k`` most frequent bigrams of the corpus, or all that occur."""
-    pairs = bigram.top_pairs(bigram.direct_path(weights), data.bigram_counts, 10 * k, SMOOTHING)
+    direct = bigram.direct_path(trained.weights, trained.model.b_U)
+    pairs = bigram.top_pairs(direct, data.bigram_counts, 10 * k, SMOOTHING)
     return [BigramRow(**vars(p) | {"token": data.words[p.token], "next": data.words[p.next]}) for p in pairs]

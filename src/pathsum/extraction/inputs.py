@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path as File
+from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
@@ -48,7 +48,7 @@ class EvalData:
     tuning_bigram_loss: float | None = None  # of the same on ``tuning``; nats per token
 
     @staticmethod
-    def read(tokens: File, counts: CorpusStatistics, codec: Codec, n_ctx: int, config: ExtractConfig) -> EvalData:
+    def read(tokens: Path, counts: CorpusStatistics, codec: Codec, n_ctx: int, config: ExtractConfig) -> EvalData:
         """Read the token files in the folder ``tokens``. ValueError for tokens of another tokenizer."""
         verdict, tuning = (
             HeldOut.of(read_tokens(tokens / f"{part}.bin").tokens, n_ctx, config.windows_per_document, most)
@@ -102,13 +102,18 @@ class TracedModel:
     repeated: Trace  # on ``repeated_tokens``
 
     @property
+    def has_constants(self) -> bool:
+        """Return whether paths begin at positions or biases as well."""
+        return self.model.constants(self.model.n_ctx) is not None
+
+    @property
     def places(self) -> list[Place]:
         return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
 
 
 @dataclass(frozen=True)
 class TrainedModel(TracedModel):
-    """A model that this suite trained, with its configuration, its evaluation log and its checkpoints."""
+    """A model with its configuration, its evaluations and its checkpoints."""
 
     model: Transformer
     cell: CellConfig
@@ -139,7 +144,7 @@ def trace_trained(
     config: ExtractConfig,
     checkpoints: Sequence[Load] = (),
 ) -> TrainedModel:
-    """Trace a model that this suite trained, and add its configuration, log and checkpoints."""
+    """Trace a model, and add its configuration, log and checkpoints."""
     traced = trace_model(model, cell.model.n_ctx, data, config)
     return TrainedModel(
         **vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints), bigram_loss=data.tuning_bigram_loss

@@ -21,7 +21,7 @@ from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.paths import NormScaleRow, TermRow
 from pathsum.records.registry import intervals
-from pathsum.statistics.bootstrap import NO_INTERVAL, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
 WINDOWS, STEP = 12, 8  # losses at every eighth position, 32 per window, are enough for a mean
@@ -121,8 +121,10 @@ def term_rows(
         removed_last.append(found.removed_last.tolist())
     added = mean_intervals(lower[0].new_tensor(added_first), documents, generator)
     removed = mean_intervals(lower[0].new_tensor(removed_last), documents, generator)
-    own_scale = reductions(model, clean.order_by_order(), window_losses(lower[0], targets), targets)
-    own = mean_intervals(own_scale, documents, generator)
+    own: Sequence[Columns] = [NO_INTERVAL] * len(orders)
+    if model.constants(model.n_ctx) is None:  # else the first run would mix them in
+        own_scale = reductions(model, clean.order_by_order(), window_losses(lower[0], targets), targets)
+        own = mean_intervals(own_scale, documents, generator)
     return [
         TermRow(
             order=order,

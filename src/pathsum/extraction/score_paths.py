@@ -44,6 +44,7 @@ from pathsum.records.paths import ExactnessRow, MatchingRow, ScorePathRow
 from pathsum.statistics.bootstrap import Interval, independent, ratio_interval, standard_errors
 
 POSITION = "position"
+MOST_PARTS = 100  # paths to a layer, which are paired in its scores; behind two layers of eight heads there are 81
 MOST_PATHS = 10_000  # added up one by one; four layers of eight heads have 6,561
 
 Sides = tuple[
@@ -94,7 +95,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         return {"exactness": checks, "score_paths": [], "matching": []}
     exact, windows = copy.deepcopy(trained.model).double(), data.windows[: config.exactness_windows, :-1]
     with torch.no_grad():
-        trace, later = exact.trace(windows), range(1, len(exact.layers))
+        trace, later = exact.trace(windows), split_layers(trained.weights)
         errors = {layer: path_pair_errors(exact, trace, layer, windows) for layer in later}
     found = [pair for layer in later for pair in path_pairs(trained, layer)]
     by_head = itertools.groupby(found, key=lambda p: p.place)
@@ -109,7 +110,7 @@ def exactness_row(load: Load, at: Evaluation, data: EvalData, config: ExtractCon
     """Return the relative errors of the sums over paths at one checkpoint, in float64."""
     model = copy.deepcopy(load()).double()
     tokens = data.windows[: config.exactness_windows, :-1]
-    trace, later = model.trace(tokens), range(1, len(model.layers) if add_up(model) else 0)
+    trace, later = model.trace(tokens), split_layers(model.weights()) if add_up(model) else []
     total = logits_by_paths(model, tokens, trace)
     errors = (error for layer in later for error in path_pair_errors(model, trace, layer, tokens))
     return ExactnessRow(
@@ -136,14 +137,19 @@ def constant_logits(
 ) -> Float[Tensor, "*rows vocab"]:
     """Return the logits that are due to b_U and to all paths from constants, zeros if the model has neither."""
     if (joining := model.constants(scales[-1].shape[1])) is None:
-        return weights.W_U.new_zeros(len(weights.W_U))
+        return weights.W_U.new_zeros(len(weights.W_U)) if model.b_U is None else model.b_U
     return F.linear(constant_reads(weights, joining, patterns, scales)[-1], weights.W_U, model.b_U)
 
 
 def add_up(model: Transformer) -> bool:
-    """Return whether attention scores can be split into pairs of parts."""
+    """Return whether attention scores can be split into pairs of parts of the tokens alone."""
     heads = (model.attention(layer) for layer in range(len(model.layers)))
-    return all(of.bilinear and of.smear is None for of in heads)
+    return model.constants(model.n_ctx) is None and all(of.bilinear and of.smear is None for of in heads)
+
+
+def split_layers(weights: Weights) -> list[int]:
+    """Return the layers past the first whose scores are split by path: those with few paths to them."""
+    return [layer for layer in range(1, len(weights.layers)) if len(paths_to(weights, layer)) <= MOST_PARTS]
 
 
 def path_pairs(trained: TrainedModel, layer: int) -> Iterator[Pair]:

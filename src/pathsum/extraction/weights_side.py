@@ -207,14 +207,16 @@ def balance_rows(trained: TrainedModel, data: EvalData) -> list[BalanceRow]:
     embedded = trace.streams[0]
     for reader, (stream, scale) in enumerate(zip(trace.streams, trace.scales, strict=True)):
         x = model.centred(stream)
-        for name, part in _parts(embedded, trace.outputs[:reader]):
+        for name, part in _parts(embedded, stream, trace.outputs[:reader], trained.has_constants):
             own = model.centred(part)
             shares = {"power_share": power_share(own, x, scale), "projection_share": projection_share(own, x, scale)}
             rows.append(BalanceRow(reader=reader, part=name, norm=rms_norm(part), **shares))
     return rows
 
 
-def _parts(embedded: Tensor, outputs: tuple[Tensor, ...]) -> list[tuple[str, Tensor]]:
+def _parts(embedded: Tensor, stream: Tensor, outputs: tuple[Tensor, ...], biased: bool) -> list[tuple[str, Tensor]]:
+    """Return the parts of a stream: the embedding (with positions that join it), layers, heads and biases."""
     layers = [(f"L{layer}", output.sum(1)) for layer, output in enumerate(outputs)]
     heads = [(f"L{n}H{h}", part) for n, output in enumerate(outputs) for h, part in enumerate(output.unbind(1))]
-    return [("embedding", embedded), *layers, *heads]
+    rest = [("biases", stream - embedded - sum(part for _, part in layers))] if biased and layers else []
+    return [("embedding", embedded), *layers, *heads, *rest]

@@ -22,14 +22,13 @@ from pathsum.text.tokenizer import Codec, tokenizer_hash
 
 
 def open_weights(path: Path, tokenizer_hash: str) -> Transformer:
-    """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
+    """Open the model in a safetensors file: a checkpoint or an export of this project, or weights of TransformerLens.
 
-    The latter take their configuration from the entry ``config`` (JSON) of the file's metadata, or from ``<name>.json``
-    or ``config.json`` in its folder. A model from a checkpoint is in float32, another in float64. Ids are those of the
-    file. Warns about unknown keys of the configuration, and about a
-    checkpoint that no manifest lists. FileNotFoundError if a file is missing;
-    ValueError if weights cannot be read or represented, if a checkpoint differs from its manifest, or if it was trained
-    with a tokenizer of another hash.
+    The last two take their configuration from the entry ``config`` (JSON) of the file's metadata, or from
+    ``<name>.json`` or ``config.json`` in its folder. Weights of TransformerLens become float64. Ids are those of the
+    file. Warns about unknown keys of the configuration, and about a checkpoint that no manifest lists.
+    FileNotFoundError if a file is missing; ValueError if weights cannot be read or represented, if a checkpoint differs
+    from its manifest, or if it was trained with a tokenizer of another hash.
     """
     if path.suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
         raise ValueError(f"{path}: expected a .safetensors file, got a pickle; see docs/your-weights.md to convert it")

@@ -69,7 +69,9 @@ def codec_of(tokenizer: Tokenizer, d_vocab: int, bos: int) -> tuple[Codec, Int[T
     raw = [exchanged.get(i, i) for i in kept]
     numbers = {i: n for n, i in enumerate(raw)}
     same = raw == [*range(len(raw))]
-    return Codec(tokenizer, [shown[i] for i in kept], None if same else numbers), torch.tensor(raw)
+    added = tokenizer.get_added_tokens_decoder().get(bos)
+    special = bool(added and added.special) or tokenizer.id_to_token(bos) == BOS_TEXT
+    return Codec(tokenizer, [shown[i] for i in kept], None if same else numbers, special), torch.tensor(raw)
 
 
 def require_known(tokenizer: Tokenizer, text: str) -> None:

@@ -85,11 +85,11 @@ class Opened(Transformer):
     def joined(self, x: Float[Tensor, "batch pos d_model"], layer: int) -> Float[Tensor, "batch pos d_model"]:
         return x + self.joining[layer][: x.shape[1]]
 
-    def constants(self, pos: int) -> list[Float[Tensor, "#pos d_model"]]:
+    def constants(self, pos: int) -> list[Float[Tensor, "#pos d_model"]] | None:
         found = [self.joining[0][:pos]]
         for layer, b_O in zip(self.layers, self.joining[1:], strict=True):
             found.append(b_O + (layer.W_O @ layer.b_V.mT).sum(0).mT)  # type: ignore[operator]
-        return found
+        return found if any(vectors.any() for vectors in found) else None
 
     def _normalised(self, x: Tensor) -> Tensor:
         return self.normalise(x)[0]

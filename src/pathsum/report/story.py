@@ -120,10 +120,13 @@ def story(
 
 
 def _live(exported: Sequence[dict[str, Any]], results: Results) -> str:
-    """Return what the deepest model of the lab was trained on; "" if it has no induction head."""
+    """Return what reads the first sentence, the deepest model of the lab; "" if it has no induction head."""
     last = exported[0]["models"][-1:] if exported else []
-    formed = any(roles(results.cells[model["name"]])["induction"] for model in last)
-    return _source(results.corpus.name) if formed else ""
+    if not any(roles(results.cells[model["name"]])["induction"] for model in last):
+        return ""
+    layers = {2: "two", 3: "three", 4: "four"}.get(n := last[0]["n_layers"], str(n))
+    trained = "" if "opened" in results.provenance else f" that saw nothing but {_source(results.corpus.name)}"
+    return f"A model of {layers} layers{trained}"
 
 
 def _source(name: str) -> str:
@@ -136,15 +139,21 @@ def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
     """Return the section with the lab: models, ``exported`` by text, that run in the reader's browser."""
     cells = {name: cell for some in (results, *results.texts.values()) for name, cell in some.cells.items()}
     models = tuple({**model, **roles(cells[model["name"]])} for text in exported for model in text["models"])
+    opened = "opened" in results.provenance
     about = {
         "texts": [
-            {"name": _source(text["text"]), "tokenizer": _printable(text["tokenizer"]), "passages": text["passages"]}
+            {
+                "name": "" if opened else _source(text["text"]),
+                "tokenizer": _printable(text["tokenizer"]),
+                "passages": text["passages"],
+            }
             for text in exported
         ],
         "text_of": {model["name"]: i for i, text in enumerate(exported) for model in text["models"]},
         "deepest": exported[0]["models"][-1]["name"],
     }
     found = {
+        "opened": opened,
         "some": len(exported[0]["models"]) < len(results.layer_counts()),
         "others": [text["text"] for text in exported[1:] if text["models"]],
     }

@@ -78,6 +78,7 @@ class Codec:
     tokenizer: Tokenizer
     words: Sequence[str]
     numbers: Mapping[int, int] | None = None  # id here by id of the tokenizer; None: the same
+    separates: bool = True  # whether BOS in a text separates documents; False: it is an ordinary token
 
     @staticmethod
     def own(tokenizer: Tokenizer) -> Codec:
@@ -89,10 +90,14 @@ class Codec:
         return tokenizer_hash(self.tokenizer)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text, without BOS before them."""
+        """Return the ids of each text, without BOS before them. ValueError for text that cannot be encoded."""
         encoded = encoded_by(self.tokenizer.encode_batch_fast, texts, add_special_tokens=False)
         found = [one.ids for one in encoded]
-        return found if self.numbers is None else [[self.numbers[i] for i in ids] for ids in found]
+        if self.numbers is not None:
+            found = [[self.numbers[i] for i in ids] for ids in found]
+        if not self.separates and any(BOS in ids for ids in found):
+            raise ValueError(f"BOS: expected a token that does not occur in the text, got {self.words[BOS]!r}")
+        return found
 
 
 def encoded_by(encode: Callable[..., Any], *given: Any, **how: Any) -> Any:

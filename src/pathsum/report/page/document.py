@@ -132,7 +132,7 @@ class Document:
     chapters: tuple[Section, ...]
     appendix: tuple[Section, ...]  # folded on the page
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # records that each figure and table shows
-    live: str = ""  # what the model of the first screen was trained on; "" without such a model
+    live: str = ""  # the model of the first screen, in words; "" without such a model
 
     @property
     def sections(self) -> tuple[Section, ...]:

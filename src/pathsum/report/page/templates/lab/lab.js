@@ -200,7 +200,8 @@
     const cut = length > model.n_ctx ? ` Only the first ${model.n_ctx - 1} tokens are read.` : "";
     const none = "No text: the model sees the beginning of a sequence alone.";
     const why = state.text === null ? " Random tokens cost more than guessing: the model expects text." : "";
-    const trained = `${model.name} was trained on ${textOf(model.name).name}. `;
+    const { name } = textOf(model.name);
+    const trained = name && `${spelled(model.name)} was trained on ${name}. `;
     $("summary").textContent = n ? `${trained}Mean loss per token: ${said.join("; ")} (${guess}).${why}${cut}` : none;
   }
 

@@ -1,4 +1,4 @@
-"""The tour runs from top to bottom in a fresh clone, and its committed outputs are those of its cells."""
+"""The tour runs from top to bottom in a fresh clone, with the pictures and the numbers of rows that are committed."""
 
 import ast
 import json
@@ -22,7 +22,7 @@ def value(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None  # type: ignore[attr-defined]
 
 
-def test_every_cell_runs_and_has_the_output_that_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_cell_runs_and_has_as_much_output_as_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib.use("Agg")
     monkeypatch.chdir(ROOT / "docs")
     names: dict[str, Any] = {}

@@ -26,10 +26,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Transformer:
 
     The last two take their configuration from the entry ``config`` (JSON) of the file's metadata, or from
     ``<name>.json`` or ``config.json`` in its folder. Weights of TransformerLens become float64. Ids are those of the
-    file. Warns about unknown keys of the configuration, and about a checkpoint that no manifest lists.
-    FileNotFoundError if a file is missing; ValueError if weights cannot be read or represented, if a checkpoint differs
-    from its manifest, or if it was trained with a tokenizer of another hash.
-    """
+    file. Warns about unknown keys of the configuration, and about a checkpoint that no manifest lists. ValueError if
+    weights cannot be read or represented, or differ from their manifest or from the hash of their tokenizer."""
     if path.suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
         raise ValueError(f"{path}: expected a .safetensors file, got a pickle; see docs/your-weights.md to convert it")
     if not path.is_file():

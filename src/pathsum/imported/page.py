@@ -50,7 +50,7 @@ def _model(about: dict[str, Any]) -> Transformer:
         at += (size := int(np.prod(shape)))
         return numbers[at - size : at].view(shape)
 
-    d_head, d_model, n_ctx = config.d_head, config.d_model, config.n_ctx
+    d_head, d_model = config.d_head, config.d_model
     with torch.no_grad():
         net.W_E.copy_(take(about["d_vocab"], d_model).mT)
         net.W_U.copy_(take(about["d_vocab"], d_model))
@@ -59,8 +59,8 @@ def _model(about: dict[str, Any]) -> Transformer:
                 for part in (heads.W_Q, heads.W_K, heads.W_V):
                     part[h].copy_(take(d_head, d_model))
                 heads.W_O[h].copy_(take(d_model, d_head))
-                cast(Relative, heads).bias[h].copy_(take(n_ctx))
-                take(n_ctx, d_head)  # the mean of A v, for mean ablation on the page
+                cast(Relative, heads).bias[h].copy_(take(config.n_ctx))
+                take(config.n_ctx, d_head)  # the mean of A v, for mean ablation on the page
     return net.eval().requires_grad_(False)
 
 

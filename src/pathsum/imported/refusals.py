@@ -129,25 +129,20 @@ def _settings(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[st
     ]
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
-
-
 def _parameters(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each parameter that has no place in the model, that is missing or that has a wrong shape."""
     n_heads, d_head, d_model, d_vocab = _sizes(state).values()
+    n_ctx = config["n_ctx"] if isinstance(config.get("n_ctx"), int) else None
     norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
     needed: dict[str, tuple[int | None, ...]] = {"embed.W_E": (d_vocab, d_model), "unembed.W_U": (d_model, d_vocab)}
     may: dict[str, tuple[int | None, ...]] = {"unembed.b_U": (d_vocab,)}
     if config.get("positional_embedding_type") != "rotary":
-        needed["pos_embed.W_pos"] = (_whole(config.get("n_ctx")), d_model)
+        needed["pos_embed.W_pos"] = (n_ctx, d_model)
     for at in (f"blocks.{i}" for i in range(n_layers_of(state))):
         needed |= {f"{at}.attn.W_{part}": (n_heads, d_model, d_head) for part in "QKV"}
         needed |= {f"{at}.attn.W_O": (n_heads, d_head, d_model), **{f"{at}.ln1.{part}": (d_model,) for part in norms}}
         may |= {f"{at}.attn.b_{part}": (n_heads, d_head) for part in "QKV"} | {f"{at}.attn.b_O": (d_model,)}
-        may |= {f"{at}.attn.score_bias": (n_heads, _whole(config.get("n_ctx")))} | {
-            f"{at}.attn.{name}": () for name in BUFFERS
-        }
+        may |= {f"{at}.attn.score_bias": (n_heads, n_ctx)} | {f"{at}.attn.{name}": () for name in BUFFERS}
     needed |= {f"ln_final.{part}": (d_model,) for part in norms}
     may |= needed
     strange = dict.fromkeys(re.sub(r"^blocks\.\d+", "blocks.*", name) for name in state if name not in may)

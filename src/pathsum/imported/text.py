@@ -67,11 +67,10 @@ def codec_of(tokenizer: Tokenizer, d_vocab: int, bos: int) -> tuple[Codec, Int[T
     shown, exchanged = words(tokenizer, d_vocab, bos), {bos: BOS, BOS: bos}
     kept = sorted(exchanged.get(i, i) for i in tokenizer.get_vocab().values())
     raw = [exchanged.get(i, i) for i in kept]
-    numbers = {i: n for n, i in enumerate(raw)}
-    same = raw == [*range(len(raw))]
+    numbers = None if raw == [*range(len(raw))] else {i: n for n, i in enumerate(raw)}
     added = tokenizer.get_added_tokens_decoder().get(bos)
     special = bool(added and added.special) or tokenizer.id_to_token(bos) == BOS_TEXT
-    return Codec(tokenizer, [shown[i] for i in kept], None if same else numbers, special), torch.tensor(raw)
+    return Codec(tokenizer, [shown[i] for i in kept], numbers, special), torch.tensor(raw)
 
 
 def require_known(tokenizer: Tokenizer, text: str) -> None:

@@ -13,9 +13,7 @@ NAMES = {NATIVE: "embed.W_E", "pos.weight": "pos_embed.W_pos", "head.weight": "u
 def earlier_names(
     state: Mapping[str, Tensor], config: Mapping[str, Any]
 ) -> tuple[Mapping[str, Tensor], Mapping[str, Any]]:
-    """Return a state dict and its configuration with earlier names, and unchanged if it has these already.
-
-    ValueError if the configuration of a native model has no n_heads, which its weights do not tell."""
+    """Return a state dict and its configuration with earlier names. ValueError for a native model without n_heads."""
     if NATIVE not in state:
         return state, config
     n_heads = config.get("n_heads")

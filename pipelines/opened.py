@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from pathsum.api import CHECKPOINTS, TOKENIZER, WEIGHTS, weights_in
+from pathsum.api import CHECKPOINTS, TOKENIZER, WEIGHTS, folder_of, weights_in
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
 from pathsum.config import CellConfig, ExtractConfig, TrainConfig, load
@@ -103,7 +103,7 @@ def sources(given: argparse.Namespace) -> list[Source]:
 def source(name: str, path: Path) -> Source:
     """Return the model in a file, or in a folder with all its checkpoints if there is a log of its training."""
     file = path if path.is_file() else weights_in(path, None)
-    folder = file.parent.parent if file.parent.name == CHECKPOINTS else file.parent
+    folder = folder_of(file)
     if path.is_file() or not (folder / "log.jsonl").is_file():
         return Source(name, {0: file}, folder)
     log = read_lines(folder / "log.jsonl", Evaluation)
@@ -132,6 +132,7 @@ def reported(given: argparse.Namespace) -> Path:
         require_known(read, "\n".join(text_documents(paths, given.separator, "TEXT")))
     (largest, codec), *_ = sorted(opened, key=lambda made: -numbers_of(made[0], given.context))
     n_ctx, text = min(given.context, *(model.n_ctx for model, _ in opened)), Survey.of(paths, given.separator)
+    del opened  # each is read again when it is taken apart, so that one is in memory at a time
     notes = [str(w.message) for w in warned]
     if n_ctx < given.context:
         notes.append(f"windows have {n_ctx} tokens, the most that every model takes")
@@ -155,10 +156,9 @@ def reported(given: argparse.Namespace) -> Path:
     files = {f"{of.name} {seen}": str(path) for of in found for seen, path in of.files.items()}
     positions = {of.name: {"model": {"positions": cells[of.name].summary.positions}} for of in found}
     about = provenance(summary, cells, positions, {"corpus": {}, "extract": config.model_dump()})
-    asked = {n: v for n, v in vars(given).items() if v and n != "context"} | {"context": given.context}
-    about |= {"command": " ".join(f"--{n}={shlex.quote(str(v))}" for n, v in asked.items()), "opened": files}
-    about["command"] = f"python -m pipelines.opened {about['command']}"
-    about["weights_fingerprint"] = fingerprint(about["weights"])
+    asked = [f"--{option}={value}" for option, value in vars(given).items() if value]
+    about |= {"command": shlex.join(["python", "-m", "pipelines.opened", *asked]), "opened": files}
+    about |= {"weights_fingerprint": fingerprint(about["weights"])}
     results = Results(cells, {}, summary, ngrams, about, missing=(), **calibration())
     claims, folder = judge_all(results), REPORTS / name
     lab = {of: made[of][1] for of in cells if fits_page(made[of][1], read)}

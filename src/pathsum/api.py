@@ -69,7 +69,7 @@ def load(
         net, read, name = from_page(path, name)
         return Model(net, Codec.own(read), name)
     file = path if path.is_file() else weights_in(path, step)
-    run = file.parent.parent if file.parent.name == CHECKPOINTS else file.parent
+    run = folder_of(file)
     spelled = Path(tokenizer).expanduser() if tokenizer else run / TOKENIZER
     if not spelled.is_file():
         raise FileNotFoundError(f"{spelled}: expected the tokenizer of {file.name}, found none; give tokenizer=…")
@@ -133,7 +133,8 @@ class Model:
 
     def attention(self, text: Text) -> Attention:
         """Return the attention patterns of all heads on one text, the first of several."""
-        return Attention(self.printed(text), self._trace(self.tokens(text)[:1]).patterns)
+        ids = self.tokens(text)[:1]
+        return Attention(self.printed(ids), self._trace(ids).patterns)
 
     # ---- weights --------------------------------------------------------------------------------------------------
 
@@ -364,6 +365,11 @@ class Attention:
         axes.set(title=f"head {head[0]}.{head[1]}", xlabel="key", ylabel="query")
         axes.tick_params(axis="y", rotation=0)
         return axes
+
+
+def folder_of(file: Path) -> Path:
+    """Return the folder of the model that a file of weights is part of."""
+    return file.parent.parent if file.parent.name == CHECKPOINTS else file.parent
 
 
 def weights_in(path: Path, step: int | None) -> Path:

@@ -17,7 +17,7 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
 from pathsum.report.figures.base import in_detail
 from pathsum.report.figures.symbols import visible
-from pathsum.report.page.document import ClaimCard, Kind, Section, Table
+from pathsum.report.page.document import TERM, ClaimCard, Entry, Kind, Section, Table, slug
 from pathsum.report.theme import Figures, calibrated, detectors
 from pathsum.report.themes import (
     agreement,
@@ -61,7 +61,9 @@ def setup_chapter(results: Results, registered: Preregistration) -> Section:
     cells = Frames(results.cells).cells
     found = {"cells": cells, "corpus": results.corpus, "registered": registered, "long": cells["n_ctx"] >= LONG_CONTEXT}
     found |= {"opened": "opened" in results.provenance}
-    meanings = [text.split(": ", 1) for text in told.paragraphs("chapters/terms", found | {"long_from": LONG_CONTEXT})]
+    lines = told.paragraphs("chapters/terms", found | {"long_from": LONG_CONTEXT})
+    pairs = [text.split(": ", 1) for text in lines]
+    meanings = [(Entry(term, anchor=TERM + slug(term)), meaning) for term, meaning in pairs]
     columns = ["term", "meaning"]
     terms = told.table(pd.DataFrame(meanings, columns=columns), "", texts=columns, title="Terms")
     return told.section(SETUP, "chapters/setup", found, {"terms": terms}, PREREGISTRATION)

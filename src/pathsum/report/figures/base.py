@@ -3,16 +3,20 @@
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import matplotlib
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from pathsum.claims.formatting import layers_label, spelled
+from pathsum.claims.formatting import layers_label, number, spelled
 from pathsum.records.results import Cell, Results
 from pathsum.report.figures import symbols
 
@@ -39,6 +43,20 @@ STYLE = {
 }
 
 
+Said = Literal["x", "y", "both"]  # the coordinates that are values
+_models: WeakKeyDictionary[Line2D | PathCollection, tuple[Sequence[str], Said]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points of a model in a figure, for the pointer: shares of its width and height, from the top left, with values
+    in words."""
+
+    model: str
+    label: str  # of the values
+    at: tuple[tuple[float, float, str], ...]
+
+
 @dataclass(frozen=True)
 class Figure:
     """A figure as SVG and PNG, with its title, its caption and a table that has at least the numbers shown."""
@@ -50,6 +68,7 @@ class Figure:
     png: bytes
     data: pd.DataFrame
     wide: bool  # whether the page shows it at full width
+    points: tuple[Points, ...] = ()
 
 
 def picture(
@@ -75,6 +94,7 @@ def picture(
             png=_bytes(canvas, "png", {"Software": None}),
             data=data,
             wide=size_inches[0] > 8,
+            points=tuple(_points(canvas)),
         )
 
 
@@ -91,6 +111,28 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
     buffer = io.BytesIO()
     canvas.savefig(buffer, format=kind, metadata=metadata, dpi=160)
     return buffer.getvalue()
+
+
+def of_models(drawn: Iterable[Line2D | PathCollection], models: str | Iterable[str], said: Said = "y") -> None:
+    """Note the model of each point of ``drawn``, or one for all, which the page names at the pointer."""
+    for artist in drawn:
+        _models[artist] = ([models] if isinstance(models, str) else list(models)), said
+
+
+def _points(canvas: Canvas) -> Iterable[Points]:
+    for artist in canvas.findobj(lambda artist: artist in _models):
+        assert isinstance(artist, Line2D | PathCollection)
+        (names, said), ax = _models[artist], artist.axes
+        assert isinstance(ax, Axes)
+        data = np.asarray(artist.get_xydata() if isinstance(artist, Line2D) else artist.get_offsets(), np.float64)
+        shares = ax.transData.transform(data) / (canvas.bbox.width, canvas.bbox.height)
+        labels = (ax.get_xlabel(), ax.get_ylabel())
+        for name in dict.fromkeys(names):
+            mine = [i for i in range(len(data)) if names[i % len(names)] == name and np.isfinite(data[i]).all()]
+            values = [(number(x), number(y)) for x, y in data]
+            words = [{"x": x, "y": y, "both": f"{y} at {x}"}[said] for x, y in values]
+            at = tuple((round(float(shares[i, 0]), 4), round(1 - float(shares[i, 1]), 4), words[i]) for i in mine)
+            yield Points(name, " ".join(labels[said != "x"].split()), at)
 
 
 def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:

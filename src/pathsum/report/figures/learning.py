@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.claims.formatting import layers_label
 from pathsum.records.results import Results
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, picture, row
+from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, of_models, picture, row
 from pathsum.report.told import Frames
 
 DOT: dict[str, Any] = {"ms": 5, "mec": "white", "mew": 0.7, "zorder": 4}
@@ -47,9 +47,8 @@ def headline(results: Results) -> Figure | None:
         _means(left, data, results)
         for s in (c.summary for c in results.cells.values()):
             if s.prefix_matching is not None:
-                left.plot(
-                    [s.tokens_seen / 1e6], [s.prefix_matching], "o", color=symbols.layer_colour(s.n_layers), **DOT
-                )
+                end, colour = ([s.tokens_seen / 1e6], [s.prefix_matching]), symbols.layer_colour(s.n_layers)
+                of_models(left.plot(*end, "o", color=colour, **DOT), s.cell)
         shade_led(left, results)
         left.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING, title="Induction heads, in training")
         final_drops(right, results)
@@ -69,6 +68,7 @@ def phase_change(results: Results) -> Figure | None:
     without curves."""
     t = Frames(results.cells)
     data = _training(t)
+    last = data.dropna(subset="prefix_matching")["tokens_millions"].max()  # of models with heads
     if data["prefix_matching"].isna().all() or not any(cell.has_curve() for cell in results.cells.values()):
         return None
 
@@ -84,7 +84,7 @@ def phase_change(results: Results) -> Figure | None:
             for n_layers, onset in t.cells[["n_layers", "onset_tokens"]].dropna().itertuples(index=False, name=None):
                 ax.axvline(onset / 1e6, color=symbols.layer_colour(int(n_layers)), lw=0.9, ls=":", zorder=0)
             shade_led(ax, results)
-            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label, xlim=(-0.02 * last, 1.02 * last))
         repeats.set_title("dashed: first copy; solid: second; dotted: guessing", fontweight="normal", fontsize=10)
         legend_of_depths(repeats, results.layer_counts(), lw=2)
         matching.set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
@@ -111,9 +111,9 @@ def _columns(rows: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
 
 def _lines(ax: Axes, data: pd.DataFrame, column: str, **style: Any) -> None:
     """Draw one line per model, colored by depth."""
-    for _, part in data.dropna(subset=column).groupby("cell", sort=False):
+    for name, part in data.dropna(subset=column).groupby("cell", sort=False):
         colour = symbols.layer_colour(int(part["layers"].iloc[0].split()[0]))
-        ax.plot(part["tokens_millions"], part[column], color=colour, **style)
+        of_models(ax.plot(part["tokens_millions"], part[column], color=colour, **style), str(name), "both")
 
 
 def final_drops(ax: Axes, results: Results) -> None:
@@ -125,7 +125,7 @@ def final_drops(ax: Axes, results: Results) -> None:
             at, colour = n_layers + 0.6 * ((i + 0.5) / len(models) - 0.5), symbols.layer_colour(n_layers)
             if (low := s.in_context_loss_drop_low) is not None and (high := s.in_context_loss_drop_high) is not None:
                 ax.vlines(at, low, high, color=colour, lw=1.2, alpha=0.6)
-            ax.plot([at], [s.in_context_loss_drop_nats], "o", color=colour, **DOT)
+            of_models(ax.plot([at], [s.in_context_loss_drop_nats], "o", color=colour, **DOT), s.cell)
     ax.set(xticks=counts, xlim=(min(counts) - 0.5, max(counts) + 0.5))
 
 

@@ -9,6 +9,7 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.figures.base import Figure
 
 LONG = 12  # a table with more rows is folded on the page
+TERM = "term-"  # begins the anchor of a term where it is defined
 ORIGINS = "Where each number comes from"
 APPENDIX = "Appendix: every analysis"
 PAPERS = {  # by address

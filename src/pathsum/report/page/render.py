@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,29 @@ from pathsum.report.page.document import (
     MARKS,
     ORIGINS,
     PAPERS,
+    TERM,
     Claims,
     Document,
     Entry,
+    Section,
+    Table,
     Widget,
     anchor,
     slug,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("pieces.js", "tables.js")
+SCRIPTS = ("pieces.js", "tables.js", "figures.js")
 WIDGETS = {  # their scripts
-    "lab": ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "live/live.js", "lab/tour.js", "lab/lab.js"),
+    "lab": (
+        "lab/tokenizer.js",
+        "lab/model.js",
+        "lab/paths.js",
+        "lab/flow.js",
+        "live/live.js",
+        "lab/tour.js",
+        "lab/lab.js",
+    ),
     "heads_and_edges": ("heads_and_edges/heads.js",),
     "watch_it_learn": ("watch_it_learn/watch.js",),
     "explorers": ("explorers/explorer.js",),
@@ -65,6 +76,8 @@ def html(document: Document) -> str:
         "data_block": _data_block,
         "digest": _digest,
         "unbroken": _unbroken,
+        "explained": _explained(document),
+        "points": _points_of,
     }
     style = Markup("").join(map(_read, STYLES))
     return environment.get_template("index.html.j2").render(
@@ -97,6 +110,34 @@ def _environment(*, autoescape: bool) -> Environment:
     return environment
 
 
+def _explained(document: Document) -> Callable[[Section], list[Markup]]:
+    """Return a filter: the paragraphs of a section, in which the first use of a term is a link to its definition."""
+    tables = (block for section in document.sections for block in section.blocks if isinstance(block, Table))
+    rows = [row for table in tables for row in table.rows if row and row[0].anchor.startswith(TERM)]
+    terms = {term.lower(): row for row in rows for term in row[0].text.split(", ")}
+    pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, terms), key=len, reverse=True))})\b", re.I)
+
+    def explained(section: Section) -> list[Markup]:
+        seen: set[str] = set()
+
+        def link(found: re.Match[str]) -> str:
+            term, meaning, *_ = terms[found[0].lower()]
+            known = term.anchor in seen
+            seen.add(term.anchor)
+            say = '<a class="term" href="#{}" title="{}">{}</a>'
+            return found[0] if known else Markup(say).format(term.anchor, meaning.text, found[0])
+
+        paragraphs = [str(escape(spelled(text))) for text in section.paragraphs]
+        return [Markup(pattern.sub(link, text) if terms else text) for text in paragraphs]
+
+    return explained
+
+
+def _points_of(figure: Figure) -> dict[str, Any]:
+    """Return the points of models in a figure, for figures.js."""
+    return {"points": [[p.model, spelled(p.model), p.label, p.at] for p in figure.points]}
+
+
 def _read(name: str) -> Markup:
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
 
@@ -124,12 +165,13 @@ def packed(numbers: npt.NDArray[Any]) -> str:
 
 
 def _data_uri(figure: Figure) -> Markup:
-    """Return a figure as a data URI of text, with coordinates cut to hundredths of a point."""
+    """Return a figure as a data URI of text, with coordinates cut to hundredths of a point, those of glyphs to less."""
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
     text = re.sub(r"\s+", " ", text)
     for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
         text = text.replace(long, short)
     text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: re.sub(r"(\.\d\d)\d+", r"\1", shape[0]), text)
+    text = re.sub(r"translate\((\d+)\.\d+ 0\)", r"translate(\1 0)", text).replace("DejaVuSans-", "D")
     text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
     return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
 

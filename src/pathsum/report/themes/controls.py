@@ -13,7 +13,7 @@ from pathsum.claims.formatting import layers_label, millions
 from pathsum.records.results import FORMED, Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, of_models, picture, row
 from pathsum.report.figures.learning import led_caption, shade_led
 from pathsum.report.page.document import Table
 from pathsum.report.theme import Theme
@@ -72,9 +72,11 @@ def controls(results: Results) -> Figure | None:
             x, y = part["tokens_millions"], part["prefix_matching"]
             if name in colours:
                 label = f"{name.replace('_', ' ')} ({layers_label(int(part['n_layers'].iloc[0]))})"
-                ax.plot(x, y, color=colours[name], ls=dashes[name], lw=2.4, marker="o" * (len(part) == 1), label=label)
+                style = {"color": colours[name], "ls": dashes[name], "lw": 2.4, "marker": "o" * (len(part) == 1)}
+                drawn = ax.plot(x, y, label=label, **style)
             else:
-                ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
+                drawn = ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
+            of_models(drawn, name, "both")
         shade_led(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=2, handlelength=2, frameon=False)

@@ -15,7 +15,7 @@ from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, of_models, picture, row
 from pathsum.report.page.document import Table
 from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, listed
@@ -122,7 +122,9 @@ def _marks(ax: Axes, part: pd.DataFrame, shift: float, mark: str) -> None:
         unsure = pd.isna(r["low_documents"]) and not pd.isna(r["windows"])
         if not pd.isna(r["low_documents"]):
             ax.plot([r["low_documents"] / 1e6, r["high_documents"] / 1e6], [y, y], color=colour, lw=1.6)
-        ax.plot([r["tokens_seen"] / 1e6], [y], color=colour, marker=mark, ms=5, mfc="white" if unsure else colour)
+        face = "white" if unsure else colour
+        drawn = ax.plot([r["tokens_seen"] / 1e6], [y], color=colour, marker=mark, ms=5, mfc=face)
+        of_models(drawn, r["cell"], "x")
 
 
 section = told.from_facts(TITLE, "formation", facts, changes=table)

@@ -15,7 +15,7 @@ from pathsum.claims.phase_change import BEFORE
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, picture, row
+from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, of_models, picture, row
 from pathsum.report.figures.learning import phase_change
 from pathsum.report.theme import DetectorText, Theme
 from pathsum.report.told import Frames
@@ -97,7 +97,7 @@ def trajectories(results: Results) -> Figure | None:
         (ax,) = row(canvas, 1)
         for (name, n_layers), path in data.groupby(["cell", "n_layers"], sort=False):
             (x, y), colour = path[COMPONENTS].to_numpy().T, symbols.layer_colour(int(n_layers))
-            ax.plot(x, y, color=colour, lw=1.2, alpha=0.6, marker=".")
+            of_models(ax.plot(x, y, color=colour, lw=1.2, alpha=0.6, marker="."), name, "both")
             ax.plot(x[:1], y[:1], color=colour, marker="o", ms=9, mfc="none")
             onset = t.cells["onset_tokens"].astype(float)[name]
             for *_, x, y in path[path["tokens_seen"] >= onset].head(1).itertuples(index=False):

@@ -12,7 +12,7 @@ from pathsum.records.roles import MATCHES
 from pathsum.records.sufficiency import FROZEN, HEADS, PATHS, Kept
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, picture, row, side_by_side
+from pathsum.report.figures.base import Figure, of_models, picture, row, side_by_side
 from pathsum.report.page.document import Table
 from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, intervals
@@ -78,7 +78,7 @@ def sufficiency(results: Results) -> Figure | None:
             part = data[data["kept"].isin(kept)].dropna(subset="matching_share")
             x, y = part["matching_share"], side_by_side(part["kept"], kept, 0.5)
             colours = [symbols.layer_colour(2) if k in ASKED else symbols.FAINT for k in part["kept"]]
-            ax.scatter(x, y, c=colours, s=34, alpha=0.7, linewidths=0)
+            of_models([ax.scatter(x, y, c=colours, s=34, alpha=0.7, linewidths=0)], part["cell"], "x")
             ax.axvline(MOST, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
             ax.set_yticks(range(len(kept)), [str(k) for k in kept])
             ax.set(xlabel="share of prefix matching left", xlim=(-0.05, 1.1), ylim=(len(kept) - 0.5, -0.5), title=title)

@@ -13,7 +13,7 @@ from pathsum.claims.formatting import layers_label, millions, number
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, of_models, picture, row
 from pathsum.report.page.document import Section, Table
 from pathsum.report.theme import Figures, Theme
 from pathsum.report.told import Frames
@@ -129,12 +129,13 @@ def _drawn(name: str, title: str, data: pd.DataFrame, x: tuple[str, str]) -> Fig
 def _points(ax: Axes, data: pd.DataFrame, x: str, quantity: str) -> None:
     places = sorted(set(data[x]))
     for n_layers, colour, aside, rows in _depths(data, 0.2):
-        for value, group in rows.dropna(subset=[quantity]).groupby(x)[quantity]:
-            at, values = places.index(value) + (aside if n_layers else 0.0), group.tolist()
+        for value, group in rows.dropna(subset=[quantity]).groupby(x):
+            at, values = places.index(value) + (aside if n_layers else 0.0), group[quantity].tolist()
             mean, (low, high) = statistics.mean(values), interval(values)
             ax.plot([at, at], [low, high], color=colour, lw=5, alpha=0.25, solid_capstyle="butt")
             ax.plot([at - 0.07, at + 0.07], [mean, mean], color=colour, lw=2.4)
-            ax.plot([at] * len(values), values, "o", color=colour, ms=5.5, alpha=0.75, mew=0)
+            dots = ax.plot([at] * len(values), values, "o", color=colour, ms=5.5, alpha=0.75, mew=0)
+            of_models(dots, group["cell"])
         ax.plot([], [], "o", color=colour, label=layers_label(n_layers))
     ax.set_xticks(range(len(places)), [str(p) for p in places])
     ax.set_xlim(-0.6, len(places) - 0.4)
@@ -162,9 +163,11 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def _shares(ax: Axes, data: pd.DataFrame) -> None:
     for i, role in enumerate(ROLES):
         for _, colour, aside, rows in _depths(data[data["layers"] > 0], 0.26):
-            if values := rows[role].dropna().tolist():
+            if len(known := rows.dropna(subset=[role])):
+                values = known[role].tolist()
                 y, mean = i + aside, statistics.mean(values)
-                ax.plot(values, [y] * len(values), "o", color=colour, ms=5, alpha=0.55, mew=0)
+                dots = ax.plot(values, [y] * len(values), "o", color=colour, ms=5, alpha=0.55, mew=0)
+                of_models(dots, known["cell"], "x")
                 ax.plot([mean, mean], [y - 0.11, y + 0.11], color=colour, lw=2.4)
     ax.set_yticks(range(len(ROLES)), ["attends at another distance" if role == FIXED else role for role in ROLES])
     ax.invert_yaxis()

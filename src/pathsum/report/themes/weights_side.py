@@ -12,7 +12,7 @@ from pathsum.records.results import FORMED, Results
 from pathsum.records.tokens import JOINER
 from pathsum.report import told
 from pathsum.report.figures import symbols
-from pathsum.report.figures.base import Figure, axes_through_zero, picture, row, side_by_side
+from pathsum.report.figures.base import Figure, axes_through_zero, of_models, picture, row, side_by_side
 from pathsum.report.page.document import Entry, Kind, Table
 from pathsum.report.theme import Theme
 from pathsum.report.told import Frames, labels
@@ -145,9 +145,10 @@ def _overlaps(ax: Axes, data: pd.DataFrame) -> None:
     ax.axhspan(1 - band, 1 + band, color=symbols.FAINT, alpha=0.25, lw=0)
     ax.axhline(1, color=symbols.FAINT, ls="--", lw=1.2)
     colours = data["n_layers"].map(symbols.layer_colour).where(~data["induction"], symbols.ACCENT)
-    sizes = data["induction"].map({True: 70, False: 18})
-    x = side_by_side(data["kind"], list(KINDS), 0.7)
-    ax.scatter(x, data["times_chance"], c=colours, s=sizes, alpha=0.7, linewidths=0)
+    dots = data.assign(x=side_by_side(data["kind"], list(KINDS), 0.7), colour=colours)
+    for size, part in ((18, dots[~data["induction"]]), (70, dots[data["induction"]])):
+        drawn = ax.scatter(part["x"], part["times_chance"], c=part["colour"], s=size, alpha=0.7, linewidths=0)
+        of_models([drawn], part["cell"])
     ax.set_xticks(range(len(KINDS)), list(KINDS.values()))
     ax.set(ylabel="overlap of an earlier head's write with\na later head's read (multiples of chance)", ylim=(0, None))
     ax.set(xlabel="reader of the later head", title="all pairs of heads")

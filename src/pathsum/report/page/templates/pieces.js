@@ -19,12 +19,18 @@ function vary(element, vars) {
   return element;
 }
 
-// An SVG path.
-function curve(d, kind = "") {
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  path.setAttribute("d", d);
-  path.setAttribute("class", kind);
-  return path;
+// An SVG element.
+function svg(tag, attributes, ...content) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...content);
+  return made;
+}
+
+function saveFile(name, blob) {
+  const href = URL.createObjectURL(blob);
+  make("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
 }
 
 const code = (word) => make("code", {}, word);

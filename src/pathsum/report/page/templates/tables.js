@@ -35,9 +35,7 @@ function tools(table) {
   const save = () => {
     const quoted = (cell) => `"${cell.textContent.trim().replaceAll('"', '""')}"`;
     const lines = [table.tHead.rows[0], ...shown()].map((row) => Array.from(row.cells, quoted).join(",") + "\n");
-    const href = URL.createObjectURL(new Blob(lines, { type: "text/csv" }));
-    make("a", { href, download: `${table.dataset.name || "table"}.csv` }).click();
-    setTimeout(() => URL.revokeObjectURL(href), 1000);
+    saveFile(`${table.dataset.name || "table"}.csv`, new Blob(lines, { type: "text/csv" }));
   };
   const field = make("input", { type: "search", spellcheck: false, placeholder: "text, more text", oninput: filter });
   const count = make("output", {}, `${body.rows.length} rows`);

@@ -47,8 +47,8 @@
       const [x1, y1] = [from.left + from.width / 2 - space.left, from.top - space.top];
       const [x2, y2] = [to.left + to.width / 2 - space.left, to.bottom - space.top];
       const middle = (y1 + y2) / 2;
-      const path = curve(`M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`);
-      path.setAttribute("stroke-width", 1 + (WIDEST * above(edge)) / largest);
+      const d = `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`;
+      const path = svg("path", { d, "stroke-width": 1 + (WIDEST * above(edge)) / largest });
       path.classList.toggle("costs", worth(edge));
       path.classList.toggle("other", ![edge.early, edge.late].includes(state.head));
       path.onclick = () => choose(edge.late, edge.early);

@@ -55,7 +55,8 @@
   function drawCurves() {
     const line = (values, all, kind = "") => {
       const x = (i) => (100 * i) / (last() || 1);
-      return curve(values.map((v, i) => `${i ? "L" : "M"}${x(i)} ${100 * level(v, all)}`).join(""), kind);
+      const d = values.map((v, i) => `${i ? "L" : "M"}${x(i)} ${100 * level(v, all)}`).join("");
+      return svg("path", { d, class: kind });
     };
     const draw = (name, ends, ...lines) => {
       $(name).querySelector("svg").replaceChildren(...lines);

@@ -49,9 +49,12 @@ from pipelines.paths import (
 )  # fmt: skip
 from pipelines.results import read_results
 
+STAGES = (0.75, 1.1, 1.5)  # checkpoints of the deepest model in the lab, in units of the tokens at its onset
+
 
 def read_lab(text: str, results: Results, depths: Collection[int], config: ExtractConfig) -> dict[str, Any]:
-    """Return what the lab runs in the browser on one text: tokenizer, held-out windows, and models shown in detail."""
+    """Return what the lab runs in the browser on one text: tokenizer, held-out windows, and models shown in detail,
+    of the report's own text also checkpoints around the onset."""
     tokenizer, models = load_tokenizer(TOKENS / text / "tokenizer.json"), {}
     for cell in (cell for depth, cell in in_detail(results).items() if depth in depths):
         require_whole(MODELS / cell.name)
@@ -61,7 +64,14 @@ def read_lab(text: str, results: Results, depths: Collection[int], config: Extra
     n_ctx = max((model.config.n_ctx for model in models.values()), default=results.corpus.n_ctx)
     tokens = read_tokens(TOKENS / text / "verdict.bin").tokens
     held_out = HeldOut.of(tokens, n_ctx, config.windows_per_document, config.held_out_windows)
-    return export(results.corpus.name, models, tokenizer, held_out.batch(config.windows))
+    earlier = {}
+    if models and not text and (onset := (deepest := in_detail(results)[max(depths)]).summary.onset_tokens):
+        for wanted in STAGES:
+            at = min(deepest.log, key=lambda e: abs(e.tokens_seen - wanted * onset))
+            file = MODELS / deepest.name / "checkpoints" / f"{at.step:08}.safetensors"
+            name = f"{deepest.name} at {at.tokens_seen / 1e6:.2f} M tokens"
+            earlier[name] = load_checkpoint(file, tokenizer_hash(tokenizer))
+    return export(results.corpus.name, models, tokenizer, held_out.batch(config.windows), earlier)
 
 
 if __name__ == "__main__":

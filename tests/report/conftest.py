@@ -19,6 +19,7 @@ from tests.report.page.small import HOSTILE, documents, other_tokenizer, random_
 from tests.report.page.watched import NAME, with_torch_patterns
 
 OTHER = "prose-L2H2S1"
+EARLIER = "L2H2S0 at 0.30 M tokens"
 
 
 def exported_models() -> list[dict[str, Any]]:
@@ -28,7 +29,7 @@ def exported_models() -> list[dict[str, Any]]:
     words = other_tokenizer()
     other = {OTHER: random_model(9, words.get_vocab_size(), n_heads=2)}
     return [
-        export("python", models, tokenizer(), windows(passages)),
+        export("python", models, tokenizer(), windows(passages), {EARLIER: random_model(8, n_heads=2)}),
         export("prose", other, words, windows(passages[::-1], words)),
     ]
 

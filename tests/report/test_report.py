@@ -121,7 +121,8 @@ def test_every_verdict_leads_to_the_place_where_its_numbers_are_printed(full: Pa
 
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
-    blocks = 3 + 1 + 4 + 2 + 3  # of data: explored models, the lab's tokenizers and models, maps, watched ones
+    blocks = 3 + 1 + 5 + 2 + 3  # of data: explored models, the lab's tokenizers and models, maps, watched ones
+    blocks += page.text.count('{"points":')
     assert page.count("script") == blocks + len(ALL_SCRIPTS)
     assert page.count("img") == len(page.loads)
     for token in synthetic.HOSTILE:

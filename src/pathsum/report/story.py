@@ -121,7 +121,7 @@ def story(
 
 def _live(exported: Sequence[dict[str, Any]], results: Results) -> str:
     """Return what reads the first sentence, the deepest model of the lab; "" if it has no induction head."""
-    last = exported[0]["models"][-1:] if exported else []
+    last = [model for model in exported[0]["models"] if "of" not in model][-1:] if exported else []
     if not any(roles(results.cells[model["name"]])["induction"] for model in last):
         return ""
     layers = {2: "two", 3: "three", 4: "four"}.get(n := last[0]["n_layers"], str(n))
@@ -138,7 +138,8 @@ def _source(name: str) -> str:
 def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
     """Return the section with the lab: models, ``exported`` by text, that run in the reader's browser."""
     cells = {name: cell for some in (results, *results.texts.values()) for name, cell in some.cells.items()}
-    models = tuple({**model, **roles(cells[model["name"]])} for text in exported for model in text["models"])
+    models = tuple({**m, **roles(cells[m.get("of", m["name"])])} for text in exported for m in text["models"])
+    deepest = [model["name"] for model in exported[0]["models"] if "of" not in model][-1]
     opened = "opened" in results.provenance
     about = {
         "texts": [
@@ -150,11 +151,12 @@ def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
             for text in exported
         ],
         "text_of": {model["name"]: i for i, text in enumerate(exported) for model in text["models"]},
-        "deepest": exported[0]["models"][-1]["name"],
+        "deepest": deepest,
+        "stages": [*(model["name"] for model in exported[0]["models"] if "of" in model), deepest],
     }
     found = {
         "opened": opened,
-        "some": len(exported[0]["models"]) < len(results.layer_counts()),
+        "some": sum("of" not in model for model in exported[0]["models"]) < len(results.layer_counts()),
         "others": [text["text"] for text in exported[1:] if text["models"]],
     }
     return told.section(LAB, "chapters/lab", found, {"lab": Widget("lab", LAB, models, about)})

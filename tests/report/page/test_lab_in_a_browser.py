@@ -2,11 +2,15 @@
 
 import json
 import re
+import time
+from pathlib import Path
+from urllib.parse import quote_plus
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.report import synthetic
-from tests.report.conftest import OTHER
+from tests.report.conftest import EARLIER, OTHER
 from tests.report.page import small
 from tests.report.page.browser import Browser
 
@@ -122,14 +126,114 @@ def test_letters_that_arrive_together_are_read_once(page: Browser) -> None:
 
 def test_the_tour_goes_from_zero_to_two_layers_and_cuts_the_key_edge(page: Browser) -> None:
     page.ask("document.querySelector('#lab-tour').open = true")
-    seen = []
-    for at in range(1, 8):
-        page.until(f"document.querySelector('#lab-step').textContent.startsWith('{at} of 7.')")
+    seen, ringed = [], []
+    for at in range(1, 11):
+        page.until(f"document.querySelector('#lab-step').textContent.startsWith('{at} of 10.')")
+        page.until("document.querySelector('#lab .ringed')")
+        ringed.append(page.ask("document.querySelector('#lab .ringed').id"))
+        top = page.ask("document.querySelector('.ringed').getBoundingClientRect().top")
+        pinned = page.ask("document.querySelector('#lab-tour').getBoundingClientRect().bottom")
+        assert top >= pinned - 1
+        assert top < page.ask("innerHeight") - 50
         seen.append((page.ask("document.querySelector('#lab-model').value"), page.text("#lab-changes")))
         assert page.ask("document.querySelector('#lab-back').disabled") is (at == 1)
         page.click("#lab-next")  # disabled at the last step
-    assert [model for model, _ in seen] == ["L0S0", "L1H2S0", *["L2H2S0"] * 5]
-    assert [at for at, (_, changes) in enumerate(seen) if "keys cut" in changes] == [4]
+    assert [model for model, _ in seen] == ["L0S0", "L0S0", "L1H2S0", "L1H2S0", *["L2H2S0"] * 6]
+    assert [at for at, (_, changes) in enumerate(seen) if "keys cut" in changes] == [9]
+    assert {"lab-flow", "lab-heads", "lab-tokens", "lab-matrix", "lab-score"} <= set(ringed)
+    page.ask("document.querySelector('#lab-tour').open = false")
+    page.until("!document.querySelector('#lab .ringed')")
+
+
+RIBBONS = "[...document.querySelectorAll('#lab-flow path[role]')]"
+
+
+def ribbons(page: Browser) -> list[tuple[float, str, float]]:
+    """The width, the words and the value of each ribbon."""
+    found = page.ask(f"{RIBBONS}.map((p) => [p.getAttribute('stroke-width'), p.ariaLabel])")
+    return [(float(width), said, float(said.split(": ")[-1].replace("−", "-"))) for width, said in found]
+
+
+@pytest.fixture
+def last(page: Browser) -> Browser:
+    """The last token of a text with repeats."""
+    choose(page, "#lab-text", "for i in range(n): print(i) for i in range")
+    return page
+
+
+def test_ribbons_are_as_wide_as_their_parts_which_add_up_to_the_logit(last: Browser) -> None:
+    found = ribbons(last)
+    assert 12 < len(found) <= 14
+    total = numbers(last, "#lab-paths .total")[0]
+    assert sum(value for *_, value in found) == pytest.approx(total, abs=0.005 * len(found))
+    scale = max(width for width, *_ in found) / max(abs(value) for *_, value in found)
+    assert all(width == pytest.approx(max(1, scale * abs(value)), abs=0.011 * scale) for width, _, value in found)
+    kinds = last.ask(f"{RIBBONS}.map((p) => p.classList[0])")
+    assert kinds == ["less" if value < 0 else "more" for *_, value in found]
+
+
+def test_a_ribbon_opens_into_its_arithmetic(last: Browser) -> None:
+    at, said = next((i, words) for i, (_, words, _) in enumerate(ribbons(last)) if words.count("→") == 3)
+    last.ask(f"{RIBBONS}[{at}].focus()")
+    last.press("Enter")
+    assert last.text("#lab-arithmetic h3") == said
+    rows = last.ask(
+        "[...document.querySelectorAll('#lab-arithmetic tr')].slice(1)"
+        ".map((row) => [...row.cells].map((cell) => cell.textContent.replace('−', '-')))"
+    )
+    for row in (row for row in rows if row[1]):
+        attention, scale, entry, part = (float(row[i]) for i in (1, 3, 5, 7))
+        rounding = 0.0006 * (1 + abs(scale * entry) + abs(attention * entry) + abs(attention * scale))
+        assert attention * scale * entry == pytest.approx(part, abs=rounding)
+    *parts, total = (float(row[7]) for row in rows)
+    assert sum(parts) == pytest.approx(total, abs=0.0006 * len(rows))
+    last.ask(f"{RIBBONS}.at(-1).onclick()")
+    assert "smaller parts" in last.text("#lab-arithmetic h3")
+
+
+def test_a_slider_leads_through_checkpoints_on_the_same_text(page: Browser) -> None:
+    text = page.ask("document.querySelector('#lab-text').value")
+    losses = {}
+    for stage, name in enumerate((EARLIER, "L2H2S0")):
+        page.choose("#lab-stage", str(stage))
+        page.until(f"document.querySelector('#lab-link').href.includes({json.dumps(quote_plus(name) + '&')})")
+        losses[name] = page.text("#lab-summary")
+    assert page.ask("document.querySelector('#lab-text').value") == text
+    assert losses[EARLIER] != losses["L2H2S0"]
+    assert page.ask("document.querySelector('#lab-training').hidden") is False
+    choose(page, "#lab-model", "L1H2S0")
+    assert page.ask("document.querySelector('#lab-training').hidden") is True
+
+
+def test_what_is_shown_is_kept_beside_another_state(page: Browser) -> None:
+    choose(page, "#lab-mode", "zero")
+    total = "#lab-paths tr:has(.total) td"
+    kept = page.text(f"{total}:nth-child(3)")
+    click(page, "#lab-keep")
+    assert page.ask(f"document.querySelectorAll('{total}').length") == 3
+    choose(page, "#lab-model", EARLIER)
+    assert page.texts("#lab-paths th")[-1].endswith("1.0 writes zero")
+    assert page.text(f"{total}:last-child") == kept != page.text(f"{total}:nth-child(3)")
+    assert page.ask("document.querySelector('#lab-beside').hidden") is False
+    address, shown = page.ask("location.hash"), page.text("#lab-paths")
+    go(page, "model=L1H2S0&random=3")
+    page.ask(f"location.hash = {json.dumps(address)}")
+    page.until(f"document.querySelector('#lab-paths').textContent === {json.dumps(shown)}")
+    click(page, "#lab-keep")
+    assert page.texts("#lab-paths th")[-1] == "intact model"
+
+
+def test_the_flow_and_the_matrix_are_saved_as_pictures(page: Browser, tmp_path: Path) -> None:
+    page.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.click("#lab-save-flow")
+    page.click("#lab-save-matrix")
+    flow, matrix = tmp_path / "flow.svg", tmp_path / "head 1.0.png"
+    end = time.monotonic() + 20
+    while not (flow.is_file() and matrix.is_file()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert ElementTree.fromstring(flow.read_text(encoding="utf-8")).tag.endswith("svg")
+    assert "stroke: rgb(" in flow.read_text(encoding="utf-8")
+    assert matrix.read_bytes().startswith(b"\x89PNG")
 
 
 def test_closing_the_tour_brings_the_readers_changes_back_unless_a_step_was_changed(page: Browser) -> None:

@@ -194,6 +194,42 @@ def test_a_score_is_split_into_pairs_of_paths(page: Browser, name: str) -> None:
     assert found["position"] == pytest.approx(model.attention(layer).position_bias(29)[1, query - key].item(), abs=1e-6)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_strand_is_the_part_of_a_path_that_begins_at_one_token(page: Browser, name: str) -> None:
+    """The reference gives every position an embedding of its own, keeps one of them, and has the one output."""
+    model, position, token, n = exact(name), 17, 5, TOKENS.shape[1]
+    weights, trace = model.weights(), model.trace(TOKENS[:1])
+    run = f"new Run(models[{json.dumps(name)}], {TOKENS[0].tolist()})"
+    strands = page.ask(f"logitStrands({run}, {position}, {token})")
+    found = {("→".join(s["path"]) or "direct", s["source"]): s["value"] for s in strands}
+    size = trace.logits.abs().max().item()
+    output = (weights.W_U[token] - weights.W_U.mean(0)).expand(n, -1)
+    for source in (0, 3, 17):
+        W_E = weights.W_E[:, TOKENS[0]] * (torch.arange(n) == source)
+        alone = Weights(W_E, output, weights.layers)
+        for p in all_paths(weights):
+            wanted = path_logits(alone, p, torch.arange(n)[None], trace.patterns, trace.scales)[0, position, 0]
+            assert found.get((path_name(p), source), 0) == pytest.approx(wanted.item(), abs=TOLERANCE * size)
+    assert max(source for _, source in found) <= position
+
+
+@pytest.mark.parametrize("name", ["two layers", "three layers"])
+def test_strands_add_up_to_their_paths_and_routes_to_their_strands_under_interventions(
+    page: Browser, name: str
+) -> None:
+    script = """(() => { const run = new Run(models[%s], %s, %s), of = ({path}) => path.join("→");
+        const strands = logitStrands(run, 19, 7), largest = (values) => Math.max(0, ...values.map(Math.abs));
+        const routes = strands.filter((s) => s.source !== null).map((s) =>
+            s.value - sumOf(strandRoutes(run, 19, s).map((r) => r.attention * r.scale * s.entry)));
+        const paths = logitPaths(run, 19, 7).map((p) =>
+            p.value - sumOf([0, ...strands.filter((s) => of(s) === of(p)).map((s) => s.value)]));
+        return [largest(paths), largest(routes), largest([...run.logits])]; })()"""
+    for off in [*CHANGES, ALL]:
+        if name == "two layers" or not any("H2" in change for change in off):
+            paths, routes, size = page.ask(script % tuple(map(json.dumps, (name, TOKENS[0].tolist(), off))))
+            assert max(paths, routes) < TOLERANCE * size, off
+
+
 def test_random_tokens_come_twice_and_seeds_differ(page: Browser) -> None:
     first, same, other = page.ask("[7, 7, 8].map((seed) => tokenizer.randomTwice(seed, 11))")
     assert first == same != other

@@ -6,6 +6,7 @@ Weights are rounded to float16. ``templates/lab/model.js`` reads them.
 import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,22 @@ def runs_on_page(config: ModelConfig) -> bool:
 
 @torch.no_grad()
 def export(
-    text: str, models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
+    text: str,
+    models: Mapping[str, Transformer],
+    tokenizer: Tokenizer,
+    windows: Int[Tensor, "batch window"],
+    earlier: Mapping[str, Transformer] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the data of the lab for one text: its name, the tokenizer, passages of it, and ``models`` with names."""
+    """Return the data of the lab for one text: its name, the tokenizer, passages of it, and ``models`` with names.
+    ``earlier``: checkpoints of the last model."""
     inputs = windows[:, :-1]
+    made = [packed_model(name, half_precision(model), inputs) for name, model in ({**models, **earlier}).items()]
+    of = {name: {"of": list(models)[-1]} for name in earlier}
     return {
         "text": text,
         "tokenizer": packed_tokenizer(tokenizer),
         "passages": [tokenizer.decode(window[1:].tolist()).strip("\ufffd") for window in inputs[:PASSAGES]],
-        "models": [packed_model(name, half_precision(model), inputs) for name, model in models.items()],
+        "models": [model | of.get(model["name"], {}) for model in made],
     }
 
 

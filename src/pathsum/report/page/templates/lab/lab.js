@@ -4,7 +4,7 @@
   if (!MODERN) return;
   const $ = byId("lab");
   const lab = document.getElementById("lab");
-  const { texts, text_of, deepest } = JSON.parse($("data").textContent);
+  const { texts, text_of, deepest, stages } = JSON.parse($("data").textContent);
   for (const text of texts) text.tokenizer = new Tokenizer(text.tokenizer);
   const textOf = (name) => texts[text_of[name]]; // that a model was trained on
   const models = labModels;
@@ -12,8 +12,8 @@
   const MODES = Object.fromEntries([...$("mode").options].slice(1).map(({ value, text }) => [value, text]));
   const SIDES = { Q: "queries", K: "keys", V: "values" };
   const FRESH = { head: "", token: 0, key: null, target: null, off: [] }; // off: heads with modes, and edges, as in Run
-  let state = { ...FRESH, model: deepest, text: null, seed: 1 };
-  let model, intact, run; // run: with the interventions of the state
+  let state = { ...FRESH, model: deepest, text: null, seed: 1, kept: null }; // kept: a model and changes, to compare with
+  let model, intact, run, other; // run: with the interventions of the state; other: what it is compared with
   let { tokenizer, passages } = textOf(deepest);
 
   // The run without interventions. The latest one is kept: the presets read it before it is drawn.
@@ -31,12 +31,17 @@
     if (wanted !== state) return; // changed again meanwhile
     model = loaded;
     ({ tokenizer, passages } = textOf(model.name));
+    const { kept } = state;
+    const keptModel = kept && text_of[kept.model] === text_of[model.name] && (await models.get(kept.model)());
+    if (wanted !== state) return;
     const random = state.text === null;
     const read = random ? tokenizer.randomTwice(state.seed, blockOf(model)) : [0, ...tokenizer.encode(state.text)];
     const tokens = read.slice(0, model.n_ctx);
     repair(tokens);
     runIntact(model, tokens);
     run = state.off.length ? new Run(model, tokens, state.off) : intact;
+    const same = !keptModel || (kept.model === model.name && String(kept.off) === String(state.off));
+    other = same ? (keptModel ? run : intact) : new Run(keptModel, tokens, kept.off);
     draw(read.length);
   }
 
@@ -95,7 +100,10 @@
     if ($("tour").open) {
       before = address();
       await goToStep(stepNow);
-    } else if (address() === ofStep) {
+      return;
+    }
+    ring();
+    if (address() === ofStep) {
       history.replaceState(null, "", before);
       restore();
     }
@@ -113,8 +121,18 @@
     $("step").textContent = `${to + 1} of ${all.length}. ${all[to][1]}`; // first, so that it is read out first
     $("back").disabled = to === 0;
     $("next").disabled = to === all.length - 1;
-    await act(all[to][0]);
+    await act({ kept: null, ...all[to][0] });
     ofStep = address();
+    ring(all[to][2]);
+  }
+
+  // Rings the subject of a step, and brings it below the step.
+  function ring(subject) {
+    lab.querySelector(".ringed")?.classList.remove("ringed");
+    if (!subject) return;
+    $(subject).classList.add("ringed");
+    lab.style.setProperty("--pinned", `${$("tour").offsetHeight}px`);
+    $(subject).scrollIntoView({ block: $(subject).offsetHeight > innerHeight / 2 ? "start" : "nearest" });
   }
 
   // ---- the address ----
@@ -126,6 +144,7 @@
     else said.text = state.text;
     for (const name of ["key", "target"]) if (state[name] !== null) said[name] = state[name];
     if (state.off.length) said.off = state.off.join(" ");
+    if (state.kept) said.kept = [state.kept.model, ...state.kept.off].join("|");
     return `#lab?${new URLSearchParams(said)}`;
   }
 
@@ -133,12 +152,14 @@
     if (!location.hash.startsWith("#lab?")) return false;
     const said = new URLSearchParams(location.hash.slice(5));
     const number = (name) => (/^\d{1,9}$/.test(said.get(name)) ? Number(said.get(name)) : null);
+    const [keptModel, ...off] = said.get("kept")?.split("|") ?? [];
     const named = models.has(said.get("model")) ? said.get("model") : deepest;
     change({
       model: named,
       text: said.has("random") ? null : (textOf(named).passages[number("passage") ?? -1] ?? said.get("text") ?? ""),
       ...{ seed: number("random") ?? 1, head: said.get("head") ?? "", token: number("token") ?? 0 },
       ...{ key: number("key"), target: number("target"), off: said.get("off")?.split(" ") ?? [] },
+      kept: models.has(keptModel) ? { model: keptModel, off } : null,
     });
     lab.closest("section").scrollIntoView();
     return true;
@@ -162,7 +183,9 @@
     return known.length ? ` (${known.join(" → ")})` : "";
   };
   const SHOWN = 6; // paths; the others are one row
-  const besideIntact = (value) => (run === intact ? [] : [value]); // a column while the model is changed
+  const beside = (value) => (run === other ? [] : [value]); // a column of what is compared with
+  const titled = (name) => [...$("model").options].find((option) => option.value === name).text;
+  const sayOther = () => (state.kept ? [titled(state.kept.model), ...state.kept.off.map(say)].join(", ") : "intact model");
   const weight = (query, key) => run.heads[state.head]?.pattern[query * run.tokens.length + key] ?? 0;
 
   function draw(length) {
@@ -191,9 +214,9 @@
     const copies = [["the first copy", 0, n / 2], ["the second copy", n / 2, n]];
     const parts = state.text === null ? copies : [["the text", 0, n]];
     const said = parts.map(([what, from, to]) => {
-      const [now, before] = [run, intact].map((r) => mean(r.losses.slice(from, to)));
-      const beside = run === intact ? "" : ` (intact model ${nats(before)}, ${difference(now - before)})`;
-      return `${what} ${nats(now)} nats${beside}`;
+      const [now, before] = [run, other].map((r) => mean(r.losses.slice(from, to)));
+      const compared = run === other ? "" : ` (${sayOther()}: ${nats(before)}, ${difference(now - before)})`;
+      return `${what} ${nats(now)} nats${compared}`;
     });
     const words = tokenizer.words.length;
     const guess = `a uniform guess among all ${words.toLocaleString("en")} tokens: ${nats(Math.log(words))}`;
@@ -201,7 +224,7 @@
     const none = "No text: the model sees the beginning of a sequence alone.";
     const why = state.text === null ? " Random tokens cost more than guessing: the model expects text." : "";
     const { name } = textOf(model.name);
-    const trained = name && `${spelled(model.name)} was trained on ${name}. `;
+    const trained = name && `${titled(model.name)} was trained on ${name}. `;
     $("summary").textContent = n ? `${trained}Mean loss per token: ${said.join("; ")} (${guess}).${why}${cut}` : none;
   }
 
@@ -212,7 +235,7 @@
       const onclick = () => act({ token: i, key: null, target: null });
       const button = make("button", { className: "token", ariaPressed, onclick }, word);
       if (i) {
-        const more = run.losses[i - 1] - intact.losses[i - 1];
+        const more = run.losses[i - 1] - other.losses[i - 1];
         const differs = Math.abs(more) >= 0.005;
         vary(button, { loss: Math.min(1, run.losses[i - 1] / 10).toFixed(2) });
         button.append(make("small", {}, nats(run.losses[i - 1])));
@@ -276,6 +299,12 @@
     const [query, key] = [state.token, shownKey()];
     $("head").textContent = `Head ${name}: ${model.roles[state.head]}`;
     paint($("matrix"), run.heads[state.head], 256);
+    const compared = run !== other && other.heads[state.head];
+    $("beside").hidden = !compared;
+    if (compared) {
+      paint($("beside-matrix"), compared, 256);
+      $("beside-said").textContent = `The same head: ${sayOther()}`;
+    }
     $("matrix").ariaLabel =
       `Attention of head ${name}: a row for each query, a column for each key. Arrow keys choose a pair.`;
     vary($("matrix").parentElement, { query, key, n: run.tokens.length });
@@ -310,24 +339,33 @@
     const undo = (off) => make("button", { ariaLabel: `Undo: ${say(off)}`, onclick: () => toggle(off) }, `${say(off)} ✕`);
     refill($("changes"), ...state.off.map(undo));
     $("undo").disabled = !state.off.length;
+    $("keep").textContent = state.kept ? "Compare with the intact model" : "Keep, to compare with";
+    const stage = stages.indexOf(state.model);
+    $("training").hidden = stage < 0;
+    $("stage").value = stage;
+    $("stage").ariaValueText = $("at").textContent = stage < 0 ? "" : titled(state.model);
   }
 
   function drawPredictions() {
     const next = run.tokens[state.token + 1];
-    const [now, before] = [run, intact].map((r) => r.logProbs(state.token).map(Math.exp));
+    const [now, before] = [run, other].map((r) => r.logProbs(state.token).map(Math.exp));
     const ranked = range(model.d_vocab).sort((a, b) => now[b] - now[a]);
     const target = state.target ?? next ?? ranked[0];
     const listed = [...new Set([...ranked.slice(0, 8), ...(next === undefined ? [] : [next]), target])];
     const rows = listed.map((t) => {
       const properties = { className: "token", ariaCurrent: t === target || null, onclick: () => act({ target: t }) };
       const button = make("button", properties, tokenizer.words[t]);
-      return [button, t === next ? "next token" : "", percent(now[t]), ...besideIntact(percent(before[t]))];
+      return [button, t === next ? "next token" : "", percent(now[t]), ...beside(percent(before[t]))];
     });
-    const columns = ["token", "", "probability", ...besideIntact("intact model")];
+    const columns = ["token", "", "probability", ...beside(sayOther())];
     const caption = "The likeliest next tokens; choose one to split its logit.";
     const heading = make("h3", {}, "After ", ...place(state.token));
     refill($("predictions"), heading, table(caption, columns, rows, "Predictions"));
     drawPaths(target);
+    drawFlow($("flow"), run, state.token, target, words, openStrand);
+    $("flow-of").replaceChildren("How the logit of ", code(tokenizer.words[target]), " is made after ", ...place(state.token));
+    const same = opened && logitStrands(run, state.token, target).find((strand) => words.strand(strand, 1) === words.strand(opened, 1));
+    same ? openStrand(same) : $("arithmetic").replaceChildren();
   }
 
   const logit = (value, kind, vars = {}) => make("span", { className: `number ${kind}`, vars }, signed(value, 3));
@@ -341,14 +379,14 @@
           return [sayPath(path), value];
         }),
       );
-    const [now, before] = [split(run), split(intact)];
+    const [now, before] = [split(run), split(other)];
     const size = (name) => Math.abs(now.get(name) ?? 0);
     const names = [...new Set([...now.keys(), ...before.keys()])]; // those that an intervention removes, too
     names.sort((a, b) => size(b) - size(a));
     const row = (said, value, old, large) => {
       const className = value < 0 ? "bar less" : "bar";
       const bar = make("span", { className, vars: { size: Math.min(1, Math.abs(value) / (large || 1)) } });
-      return [said, bar, logit(value, "part"), ...besideIntact(logit(old, "before"))];
+      return [said, bar, logit(value, "part"), ...beside(logit(old, "before"))];
     };
     const [value, old] = [now, before].map((parts) => (name) => parts.get(name) ?? 0);
     const rows = names
@@ -358,11 +396,42 @@
     if (rest.length)
       rows.push(row(`${rest.length} other paths`, sumOf(rest.map(value)), sumOf(rest.map(old)), size(names[0])));
     const [total, whole] = [now, before].map((parts) => sumOf([...parts.values()]));
-    rows.unshift(["all paths: the model's logit", "", logit(total, "total"), ...besideIntact(logit(whole, ""))]);
-    const columns = ["path", "part", "logit", ...besideIntact("intact model")];
+    rows.unshift(["all paths: the model's logit", "", logit(total, "total"), ...beside(logit(whole, ""))]);
+    const columns = ["path", "part", "logit", ...beside(sayOther())];
     const caption = "Logits above the mean over all tokens, largest part first.";
     const heading = make("h3", {}, "Logit of ", code(tokenizer.words[target]), ", path by path");
     $("paths").replaceChildren(heading, table(caption, columns, rows, "Paths"));
+  }
+
+  // ---- the arithmetic of a strand ----
+
+  let opened; // the strand
+  const words = {
+    source: (source) => ({ mean: "mean over text", others: "others" })[source] ?? `${tokenizer.words[run.tokens[source]]} (${source})`,
+    strand: ({ path, source, some, value }) => {
+      const from = path ? words.source(source ?? "mean") : `${some.length} smaller parts`;
+      return `${[from, ...(path ?? []).map(spelled), "logit"].join(" → ")}: ${difference(value)}`;
+    },
+  };
+
+  // One product for each way through the positions, or the parts of a ribbon of several strands.
+  function openStrand(strand) {
+    opened = strand;
+    const ways = strand.path && strand.source !== null ? strandRoutes(run, state.token, strand) : [];
+    const value = (way) => way.attention * way.scale * strand.entry;
+    ways.sort((a, b) => Math.abs(value(b)) - Math.abs(value(a)));
+    const rows = ways.slice(0, SHOWN).map((way) => {
+      const factors = [way.attention, way.scale, strand.entry].map((factor) => String(Number(factor.toPrecision(3))).replace("-", "−"));
+      return [way.places.join(" → "), ...factors.flatMap((factor, i) => (i ? ["×", factor] : [factor])), "=", logit(value(way), "part")];
+    });
+    const others = ways.slice(SHOWN);
+    const blank = Array(6).fill("");
+    if (others.length) rows.push([`${others.length} other ways`, ...blank, logit(sumOf(others.map(value)), "part")]);
+    for (const part of (strand.some ?? []).slice(0, SHOWN)) rows.push([words.strand(part).split(":")[0], ...blank, logit(part.value, "part")]);
+    rows.push(["sum", ...blank, logit(strand.value, "total")]);
+    const columns = ["positions", "attention", "", "norm scales", "", "entry", "", "logit"];
+    const caption = "Entry: what the table of this path, W_U W_OV ⋯ W_E, holds for the two tokens, above the mean over next tokens.";
+    $("arithmetic").replaceChildren(make("h3", {}, words.strand(strand)), table(caption, columns, rows, "Arithmetic"));
   }
 
   function drawScore() {
@@ -378,6 +447,30 @@
     const caption = "A row for each path to the query, a column for each path to the key.";
     const columns = ["query path", ...keys.map(sayPath)];
     $("score").replaceChildren(heading, make("p", {}, total), table(caption, columns, rows, "Pairs of paths"));
+  }
+
+  // ---- pictures ----
+
+  function enlarged(canvas) {
+    const large = make("canvas", { width: 1024, height: 1024 });
+    const drawing = large.getContext("2d");
+    drawing.imageSmoothingEnabled = false;
+    drawing.fillStyle = getComputedStyle(document.body).backgroundColor;
+    drawing.fillRect(0, 0, 1024, 1024);
+    drawing.drawImage(canvas, 0, 0, 1024, 1024);
+    return large;
+  }
+
+  // A picture that needs no style sheet.
+  function drawnSvg(shown) {
+    const copy = shown.cloneNode(true);
+    copy.setAttribute("xmlns", shown.namespaceURI);
+    const [from, to] = [shown, copy].map((root) => root.querySelectorAll("path, text"));
+    from.forEach((element, i) => {
+      const style = getComputedStyle(element);
+      for (const name of ["fill", "stroke", "opacity", "font"]) to[i].style[name] = style[name];
+    });
+    return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
   }
 
   // ---- start ----
@@ -400,6 +493,11 @@
   $("back").onclick = () => goToStep(stepNow - 1);
   $("next").onclick = () => goToStep(stepNow + 1);
   $("undo").onclick = () => act({ off: [] });
+  $("keep").onclick = () => act({ kept: state.kept ? null : { model: state.model, off: state.off } });
+  $("stage").max = stages.length - 1;
+  $("stage").oninput = () => act({ model: stages[$("stage").value] });
+  $("save-flow").onclick = () => saveFile("flow.svg", drawnSvg($("flow").firstChild));
+  $("save-matrix").onclick = () => enlarged($("matrix")).toBlob((blob) => saveFile(`head ${spelled(state.head)}.png`, blob));
   $("mode").onchange = () =>
     toggle(...[modeOf(state.head), $("mode").value].filter(Boolean).map((mode) => `${state.head}.${mode}`));
   listenToPassage($("tokens"), look);

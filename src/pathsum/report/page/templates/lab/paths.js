@@ -3,17 +3,18 @@
 // a sum over paths. A path is the names of the heads on it, earliest first; [] is the direct path. A mean-ablated head
 // begins a path with its mean write, a zero-ablated head is on no path.
 
-// The paths to the residual stream before `layer` at a position: their vectors add up to it.
+// The paths to the residual stream before `layer` at a position: their vectors add up to it. `weights`: of the
+// embedding of each token, the attention along the path times the norm's scales; null for a path from a mean.
 function streamPaths(run, layer, position) {
   const found = [];
   const walk = (layer, weights, path) => {
-    found.push({ path, vector: through(run, path, weightedSum(weights, run.embedded)) });
+    found.push({ path, weights, vector: through(run, path, weightedSum(weights, run.embedded)) });
     for (const head of run.model.layers.slice(0, layer).flat()) {
       const ran = run.heads[head.name];
       const longer = [head.name, ...path];
       if (ran.mode === "zero" || (path.length && run.isCut(head.name, path[0], "V"))) continue;
       const written = ran.mode === "mean" && weightedSum(weights, ran.write);
-      if (written) found.push({ path: longer, vector: through(run, path, written) });
+      if (written) found.push({ path: longer, weights: null, vector: through(run, path, written) });
       else walk(head.layer, scaled(weightedSum(weights, ran.pattern), run.scales[head.layer]), longer);
     }
   };
@@ -32,12 +33,53 @@ function through(run, path, vector) {
   }, vector);
 }
 
+// What a logit over the mean of all logits reads from the stream, before the scale of the last norm.
+function readout({ W_U, d_model, meanOutput }, token) {
+  return Float64Array.from(meanOutput, (mean, c) => W_U[token * d_model + c] - mean);
+}
+
 // The logit of a token after a position, over the mean of all logits, path by path.
 function logitPaths(run, position, token) {
-  const { W_U, d_model, meanOutput, n_layers } = run.model;
-  const output = Float64Array.from(meanOutput, (mean, c) => W_U[token * d_model + c] - mean);
+  const { n_layers } = run.model;
+  const [output, scale] = [readout(run.model, token), run.scales[n_layers][position]];
+  return streamPaths(run, n_layers, position).map(({ path, weights, vector }) => {
+    return { path, weights, value: scale * dot(output, vector) };
+  });
+}
+
+// The same by strands: a strand is a path and the token at which it begins (source; null for a mean). Its value is
+// weight · entry: attention and scales of the norms along the path, and the token's entry in its table W_U W_OV ⋯ W_E.
+function logitStrands(run, position, token) {
+  const { d_model, n_layers } = run.model;
   const scale = run.scales[n_layers][position];
-  return streamPaths(run, n_layers, position).map(({ path, vector }) => ({ path, value: scale * dot(output, vector) }));
+  return logitPaths(run, position, token).flatMap(({ path, weights, value }) => {
+    if (!weights) return [{ path, source: null, value }];
+    const column = path.reduceRight((x, name) => {
+      const { W_O, W_V } = run.heads[name];
+      return weightedSum(weightedSum(x, W_O), W_V);
+    }, readout(run.model, token));
+    return [...weights].flatMap((weight, source) => {
+      const entry = weight && dot(column, run.embedded.subarray(source * d_model, (source + 1) * d_model));
+      return weight ? [{ path, source, entry, value: scale * weight * entry }] : [];
+    });
+  });
+}
+
+// The ways of a strand through the positions, first to last: attention and scales multiply to a part of its weight.
+function strandRoutes(run, position, { path, source }) {
+  const { tokens, scales, model } = run;
+  let routes = [{ places: [position], attention: 1, scale: scales[model.n_layers][position] }];
+  for (const name of path.toReversed()) {
+    const { pattern, layer } = run.heads[name];
+    routes = routes.flatMap(({ places, attention, scale }) =>
+      (name === path[0] ? [source] : range(places[0] + 1)).map((key) => ({
+        places: [key, ...places],
+        attention: attention * (pattern[places[0] * tokens.length + key] ?? 0),
+        scale: scale * scales[layer][key],
+      })),
+    );
+  }
+  return routes.filter(({ attention }) => attention);
 }
 
 // The score of a head at a query and a key, by pairs of paths: values[query path][key path], and the position's bias.

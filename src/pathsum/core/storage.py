@@ -84,7 +84,8 @@ def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
 def read_rows(path: Path, kind: type[R]) -> list[R]:
     """Read the records of type ``kind`` from a parquet table."""
     try:
-        rows = pq.read_table(path).to_pylist()
+        with pq.ParquetFile(path) as file:
+            rows = file.read(use_threads=False).to_pylist()
     except pa.ArrowException as error:
         raise ValueError(f"{path}: expected a parquet table, got another file ({error}); {WRITE_AGAIN}") from error
     for row in rows:
@@ -94,7 +95,8 @@ def read_rows(path: Path, kind: type[R]) -> list[R]:
 
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
     """Return records of type ``kind`` as a pandas table with one row per record and one column per field."""
-    return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
+    rows = list(rows)
+    return pd.DataFrame({f.name: [getattr(r, f.name) for r in rows] for f in dataclasses.fields(kind)})
 
 
 def _text(path: Path) -> str:

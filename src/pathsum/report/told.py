@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,20 @@ from pathsum.report.page.document import Block, Entry, Kind, Section, Table
 
 class Frames:
     """One frame per record, by its name: the rows of all ``cells``, with the columns ``cell``, ``n_layers`` and
-    ``n_heads`` of their model. ``t.suffix_cuts`` has those of the record suffix_cuts."""
+    ``n_heads`` of their model. ``t.suffix_cuts`` has those of the record suffix_cuts. The frames of the same ``cells``
+    are made once."""
 
-    def __init__(self, cells: Mapping[str, Cell]) -> None:
-        self._cells = cells
+    _cells: Mapping[str, Cell]
+    _latest: ClassVar[list["Frames"]] = []
+
+    def __new__(cls, cells: Mapping[str, Cell]) -> "Frames":
+        for known in cls._latest:
+            if [*known._cells] == [*cells] and all(known._cells[name] is cells[name] for name in cells):
+                return known
+        made = super().__new__(cls)
+        made._cells = cells
+        cls._latest[:] = [made, *cls._latest[:7]]
+        return made
 
     @cached_property
     def cells(self) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Agreement of weights, behavior and intervention on heads and edges (docs/framework.md §10.8); words: agreement.md."""
 
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -120,6 +121,7 @@ def _widest(rows: pd.DataFrame, yes: str, no: str) -> str:
     )
 
 
+@lru_cache(maxsize=4)
 def evidence(t: Frames) -> pd.DataFrame:
     """Return the evidence on each head, for each question that applies to it, and on each edge: the PARTS of each kind.
     Those of a kind that was not measured are missing. By weights, ``value`` must exceed ``bar``, but for edges, where

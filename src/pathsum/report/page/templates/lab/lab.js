@@ -357,7 +357,7 @@
       const button = make("button", properties, tokenizer.words[t]);
       return [button, t === next ? "next token" : "", percent(now[t]), ...beside(percent(before[t]))];
     });
-    const columns = ["token", "", "probability", ...beside(sayOther())];
+    const columns = ["token", "text", "probability", ...beside(sayOther())];
     const caption = "The likeliest next tokens; choose one to split its logit.";
     const heading = make("h3", {}, "After ", ...place(state.token));
     refill($("predictions"), heading, table(caption, columns, rows, "Predictions"));

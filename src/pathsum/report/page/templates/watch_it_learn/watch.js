@@ -87,8 +87,8 @@
   function drawHeads() {
     const thumbnails = model.heads.map((name, h) => {
       const role = model.roles[h];
-      const properties = { className: "thumb", ariaLabel: `${spelled(name)}: ${role}`, onclick: () => chooseHead(h) };
-      const note = make("small", {}, role === "no label" ? "" : role);
+      const properties = { className: "thumb", onclick: () => chooseHead(h) };
+      const note = make("small", {}, role === "no label" ? "" : ` ${role}`);
       return make("button", { ...properties, data: { head: h } }, make("canvas"), spelled(name), note);
     });
     const layers = Object.entries(Object.groupBy(thumbnails, (_, h) => model.heads[h].match(/\d+/)[0]));

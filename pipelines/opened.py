@@ -28,7 +28,7 @@ from pathsum.extraction.cell import extract
 from pathsum.extraction.inputs import EvalData, Load
 from pathsum.imported.open_weights import open_model
 from pathsum.imported.text import read_tokenizer, require_known
-from pathsum.model.opened import Opened, converted
+from pathsum.model.opened import converted
 from pathsum.model.transformer import Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.results import Cell, Results
@@ -228,7 +228,7 @@ def fits_page(model: Transformer, tokenizer: Tokenizer) -> bool:
     """Return whether the lab can run a model with its tokenizer, and they are small enough for a page."""
     ours = isinstance(tokenizer.model, BPE) and tokenizer.id_to_token(BOS) == BOS_TEXT
     small = sum(p.numel() for p in model.parameters()) <= LAB_NUMBERS
-    return ours and small and not isinstance(model, Opened) and runs_on_page(model.config)
+    return ours and small and runs_on_page(model.config)
 
 
 if __name__ == "__main__":

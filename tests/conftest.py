@@ -47,8 +47,17 @@ def one_thread() -> None:
 
 
 # The first makes the graph that two others copy; what stands before those two gives another worker work meanwhile.
-LONG = ("pipelines/test_graph", "pipelines/test_corpora", "training/test_ranks", "pipelines/test_recovery")
-LONG += ("pipelines/test_sweep", "docs/test_documents_run", "training/", "figures/", "page/", "report/")
+LONG = ("pipelines/test_graph", "pipelines/test_texts", "training/test_ranks", "pipelines/test_recovery")
+LONG += (
+    "pipelines/test_kill",
+    "pipelines/test_sweep",
+    "pipelines/test_opened",
+    "docs/test_documents_run",
+    "training/",
+    "figures/",
+    "page/",
+    "report/",
+)
 LONG += ("test_known_mistakes",)
 
 

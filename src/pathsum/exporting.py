@@ -12,13 +12,11 @@ from torch import Tensor
 from pathsum import reference
 from pathsum.api import TOKENIZER, WEIGHTS, Model
 from pathsum.core.storage import write_whole
-from pathsum.core.weights import Head, Weights
-from pathsum.model.opened import Constants, Opened, Rotation, only
-from pathsum.model.positions import Relative, Rotary, Sinusoidal
+from pathsum.model.opened import EPS, Opened, generalised, only
+from pathsum.model.positions import Relative, Sinusoidal
 from pathsum.model.transformer import Transformer
 
 NORMS = {"none": None, "rms": "RMSPre", "layer": "LNPre"}
-EPS = torch.finfo(torch.float32).eps
 
 
 def export(model: Model, folder: str | Path, to: str = "torch") -> Path:
@@ -60,29 +58,6 @@ def _as_tokenized(model: Model) -> Transformer:
     if sorted(numbers) != [*range(len(numbers))]:
         raise ValueError(f"{model.name}: expected a tokenizer with the ids 0 to {len(numbers) - 1}, got one with gaps")
     return only(model.net, torch.tensor([numbers[i] for i in range(len(numbers))]))
-
-
-def generalised(net: Transformer) -> Opened:
-    """Return a model of this project as one with constants, biases and tables of positions."""
-    if isinstance(net, Opened):
-        return net
-    nothing, layers, added = net.W_E.new_zeros(1), [], []
-    rotation = None
-    for layer in range(len(net.layers)):
-        heads = net.attention(layer)
-        layers.append(tuple(map(Head, heads.W_Q, heads.W_K, heads.W_V, heads.W_O)))
-        places = heads.position_vectors(net.n_ctx).sum(0)[None]
-        none = nothing.expand(len(heads.W_Q), 1, heads.W_Q.shape[1])
-        q, k = (places @ W.mT if isinstance(heads, Sinusoidal) else none for W in (heads.W_Q, heads.W_K))
-        bias = heads.bias if isinstance(heads, Relative) else None
-        added.append(Constants(q, k, none, nothing.expand(len(net.W_E)), bias))
-        if isinstance(heads, Rotary):
-            cos, sin = heads.waves.to(net.W_E.dtype).chunk(2, -1)
-            rotation = Rotation(cos.repeat(1, 2), sin.repeat(1, 2), adjacent=False)
-    weights, b_U = Weights(net.W_E, net.W_U, tuple(layers)), nothing.expand(len(net.W_U))
-    norm, positions = net.config.norm, nothing.expand(1, len(net.W_E))
-    sizes = (net.eps or EPS, net.n_ctx, net.config.positions)
-    return Opened(weights, added, positions, b_U, norm, *sizes, rotation)
 
 
 def to_transformer_lens(net: Transformer) -> tuple[dict[str, Tensor], dict[str, Any]]:

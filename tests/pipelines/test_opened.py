@@ -20,9 +20,10 @@ from pathsum.model.transformer import Transformer
 from pathsum.records.registry import tables
 from pathsum.text.bos import BOS_TEXT
 from pathsum.text.tokenizer import tokenizer_hash
-from pipelines.opened import arguments, reported
+from pipelines.opened import arguments, fits_page, reported
 from pipelines.paths import ROOT
 from tests.imported.models import N_CTX, POSITIONS, written
+from tests.report.page import small
 from tests.training.small import MODEL
 
 NAMES = [*(f"w{i}" for i in range(20)), "<unk>", "<|endoftext|>"]  # of 23 ids; BOS is the last that the tokenizer has
@@ -189,3 +190,10 @@ def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: di
     with pytest.raises((ValueError, OSError), match=said):
         run(**given)
     assert not (folder / "reports").exists()
+
+
+def test_the_lab_takes_every_kind_of_model_with_a_tokenizer_of_this_project() -> None:
+    models = [small.random_model(1, positions="sinusoidal"), small.opened_model(2, None), small.random_model(3)]
+    assert all(fits_page(model, small.tokenizer()) for model in models)
+    assert not fits_page(small.random_model(1, smeared_keys=True), small.tokenizer())
+    assert not fits_page(models[0], Tokenizer(WordLevel({"a": 0}, unk_token="a")))

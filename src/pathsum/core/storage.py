@@ -96,7 +96,8 @@ def read_rows(path: Path, kind: type[R]) -> list[R]:
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
     """Return records of type ``kind`` as a pandas table with one row per record and one column per field."""
     rows = list(rows)
-    return pd.DataFrame({f.name: [getattr(r, f.name) for r in rows] for f in dataclasses.fields(kind)})
+    columns = {f.name: [getattr(r, f.name) for r in rows] for f in dataclasses.fields(kind)}
+    return pd.DataFrame(columns, dtype=None if rows else object)
 
 
 def _text(path: Path) -> str:

@@ -35,7 +35,9 @@ def from_page(path: Path, name: str) -> tuple[Transformer, Tokenizer, str]:
         raise ValueError(f"{path}: expected a report whose lab has {name or 'a model'}, got one with {found}")
     lab = json.loads(about[1])
     name = name or lab["deepest"]
-    return _model(json.loads(models[name])), _tokenizer(lab["texts"][lab["text_of"][name]]["tokenizer"]), name
+    if "further" in (model := json.loads(models[name])):
+        raise ValueError(f"{path}: expected relative positions without biases, got {name}; open the file it came from")
+    return _model(model), _tokenizer(lab["texts"][lab["text_of"][name]]["tokenizer"]), name
 
 
 def _model(about: dict[str, Any]) -> Transformer:

@@ -15,9 +15,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pathsum.config import ModelConfig
-from pathsum.core.weights import Weights
+from pathsum.core.weights import Head, Weights
 from pathsum.model.attention import Attention
+from pathsum.model.positions import Relative, Rotary, Sinusoidal
 from pathsum.model.transformer import Transformer
+
+EPS = torch.finfo(torch.float32).eps  # of norms without one of their own
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,29 @@ class OpenedAttention(Attention):
         else:
             across = torch.cat([-rotated[..., wave // 2 :], rotated[..., : wave // 2]], -1)
         return torch.cat([rotated * self.cos[:pos] + across * self.sin[:pos], still], -1)
+
+
+def generalised(net: Transformer) -> Opened:
+    """Return a model of this project as one with constants, biases and tables of positions."""
+    if isinstance(net, Opened):
+        return net
+    nothing, layers, added = net.W_E.new_zeros(1), [], []
+    rotation = None
+    for layer in range(len(net.layers)):
+        heads = net.attention(layer)
+        layers.append(tuple(map(Head, heads.W_Q, heads.W_K, heads.W_V, heads.W_O)))
+        places = heads.position_vectors(net.n_ctx).sum(0)[None]
+        none = nothing.expand(len(heads.W_Q), 1, heads.W_Q.shape[1])
+        q, k = (places @ W.mT if isinstance(heads, Sinusoidal) else none for W in (heads.W_Q, heads.W_K))
+        bias = heads.bias if isinstance(heads, Relative) else None
+        added.append(Constants(q, k, none, nothing.expand(len(net.W_E)), bias))
+        if isinstance(heads, Rotary):
+            cos, sin = heads.waves.to(net.W_E.dtype).chunk(2, -1)
+            rotation = Rotation(cos.repeat(1, 2), sin.repeat(1, 2), adjacent=False)
+    weights, b_U = Weights(net.W_E, net.W_U, tuple(layers)), nothing.expand(len(net.W_U))
+    norm, positions = net.config.norm, nothing.expand(1, len(net.W_E))
+    sizes = (net.eps or EPS, net.n_ctx, net.config.positions)
+    return Opened(weights, added, positions, b_U, norm, *sizes, rotation)
 
 
 def converted(model: Transformer, dtype: torch.dtype) -> Transformer:

@@ -8,6 +8,8 @@ import torch
 from tokenizers import Tokenizer
 
 from pathsum.config import ModelConfig, TokenizerConfig
+from pathsum.core.weights import Head, Weights
+from pathsum.model.opened import Constants, Opened, Rotation
 from pathsum.model.transformer import Transformer
 from pathsum.report.page.lab import half_precision
 from pathsum.text.bos import BOS
@@ -58,6 +60,32 @@ def random_model(seed: int, d_vocab: int = D_VOCAB, **changes: object) -> Transf
     for p in model.parameters():
         p.add_(0.4 * torch.randn(p.shape, generator=generator))
     return half_precision(model)
+
+
+def opened_model(seed: int, rotation: Rotation | None, n_layers: int = 2, n_heads: int = 3) -> Transformer:
+    """Weights, biases and positions of order 1."""
+    g = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return 0.5 * torch.randn(*shape, generator=g)
+
+    d_model, d_head = 13, 6
+    shapes = ((d_head, d_model),) * 3 + ((d_model, d_head),)
+    layers = tuple(tuple(Head(*(normal(*s) for s in shapes)) for _ in range(n_heads)) for _ in range(n_layers))
+    weights = Weights(normal(d_model, D_VOCAB), normal(D_VOCAB, d_model), layers)
+    queries = (n_heads, 1 if rotation else N_CTX, d_head)  # a bias, or one with positions
+    added = [
+        Constants(normal(*queries), normal(*queries), normal(n_heads, 1, d_head), normal(d_model), None)
+        for _ in range(n_layers)
+    ]
+    made = Opened(weights, added, normal(N_CTX, d_model), normal(D_VOCAB), "layer", 1e-3, N_CTX, "standard", rotation)
+    return half_precision(made)
+
+
+def turns(wave: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and sines of rotary positions of adjacent pairs."""
+    angles = torch.arange(N_CTX)[:, None] * torch.tensor([1.0, 0.1])[: wave // 2].repeat_interleave(2)
+    return angles.cos(), angles.sin()
 
 
 def windows(texts: tuple[str, ...], words: Tokenizer | None = None) -> torch.Tensor:

@@ -13,6 +13,7 @@ from pathsum.circuits.paths import all_paths, path_logits, path_name
 from pathsum.circuits.score_paths import stream_paths
 from pathsum.core.weights import Weights
 from pathsum.interventions.run import Place, Run
+from pathsum.model.opened import Rotation
 from pathsum.model.transformer import Transformer
 from pathsum.report.page.lab import mean_values, packed_model, packed_tokenizer
 from pathsum.report.page.render import TEMPLATES, WIDGETS, packed
@@ -26,6 +27,10 @@ MODELS = {
     "one layer": small.random_model(2, n_layers=1),
     "two layers": small.random_model(3),
     "three layers": small.random_model(4, n_layers=3, n_heads=2, norm="none", positions="none"),
+    "sinusoidal": small.random_model(5, positions="sinusoidal", norm="layer"),
+    "rotary": small.random_model(6, positions="rotary", d_head=6),
+    "biases": small.opened_model(7, Rotation(*small.turns(4), adjacent=True)),
+    "biases, three layers": small.opened_model(8, None, n_layers=3, n_heads=2),
 }
 WINDOWS = small.windows(small.documents()[:20])  # of the means, too
 TOKENS = WINDOWS[:, :-1]
@@ -48,7 +53,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         browser.open(folder / "index.html")
         browser.ask(
             "(async () => { for (const [name, about] of Object.entries(data)) "
-            "models[name] = new Model(about, await unpack(about.numbers, Float16Array)); })()"
+            "models[name] = await readModel(about); })()"
         )
         yield browser
         assert browser.complaints == []
@@ -129,11 +134,12 @@ CHANGES = [
 ]
 
 
+@pytest.mark.parametrize("name", ["two layers", "sinusoidal", "rotary", "biases"])
 @pytest.mark.parametrize("off", CHANGES, ids=" ".join)
-def test_interventions_are_those_of_a_run(page: Browser, off: list[str]) -> None:
-    wanted = by_torch("two layers", off).logits()
-    intact = Run(exact("two layers"), TOKENS[:3]).logits()
-    assert close(logits(page, "two layers", TOKENS[:3], off), wanted)
+def test_interventions_are_those_of_a_run(page: Browser, off: list[str], name: str) -> None:
+    wanted = by_torch(name, off).logits()
+    intact = Run(exact(name), TOKENS[:3]).logits()
+    assert close(logits(page, name, TOKENS[:3], off), wanted)
     assert not close(intact, wanted)
 
 
@@ -149,7 +155,9 @@ def test_a_logit_is_split_into_the_paths_of_the_path_expansion(page: Browser, na
     run = f"new Run(models[{json.dumps(name)}], {TOKENS[0].tolist()})"
     parts = page.ask(f"logitPaths({run}, {position}, {token})")
     found = {"→".join(part["path"]) or "direct": part["value"] for part in parts}
-    assert found.keys() == wanted.keys()
+    further = {"positions", "bias of layer", "value bias", "bias of logits"}
+    assert wanted.keys() == {p for p in found if not any(p.startswith(start) for start in further)}
+    assert (found.keys() == wanted.keys()) != name.startswith("biases")
     size = trace.logits.abs().max().item()
     assert all(abs(found[p] - wanted[p]) < TOLERANCE * size for p in wanted)
 
@@ -157,7 +165,9 @@ def test_a_logit_is_split_into_the_paths_of_the_path_expansion(page: Browser, na
 ALL = ["L0H1.mean", "L0H2.previous", "L1H2.zero", "L0H0-L1H0-V", "L0H1-L1H1-V", "L0H0-L1H0-Q", "L0H1-L1H0-K"]
 
 
-@pytest.mark.parametrize("name", ["two layers", "three layers"])
+@pytest.mark.parametrize(
+    "name", ["two layers", "three layers", "sinusoidal", "rotary", "biases", "biases, three layers"]
+)
 def test_paths_and_pairs_of_paths_add_up_under_interventions(page: Browser, name: str) -> None:
     """To the logit over the mean of all logits, and to the score of a query and a key."""
     script = """(() => { const run = new Run(models[%s], %s, %s), i = 19, t = 7, {d_vocab} = run.model;
@@ -167,12 +177,12 @@ def test_paths_and_pairs_of_paths_add_up_under_interventions(page: Browser, name
         return [sumOf(logitPaths(run, i, t).map((p) => p.value)) - (row[t] - sumOf([...row]) / d_vocab),
             sumOf(split.values.flat()) + split.position
             - (dot(q.subarray(19 * n, 20 * n), k.subarray(4 * n, 5 * n)) / Math.sqrt(n) + bias[15]),
-            Math.max(...row.map(Math.abs))]; })()"""
+            Math.max(...row.map(Math.abs)), Math.max(1, ...split.values.flat().map(Math.abs))]; })()"""
     for off in [*CHANGES, ALL]:
-        if name == "two layers" or not any("H2" in change for change in off):  # the other has two heads a layer
-            logit, score, size = page.ask(script % tuple(map(json.dumps, (name, TOKENS[0].tolist(), off))))
+        if "three" not in name or not any("H2" in change for change in off):  # the other has two heads a layer
+            logit, score, size, largest = page.ask(script % tuple(map(json.dumps, (name, TOKENS[0].tolist(), off))))
             assert abs(logit) < TOLERANCE * size, off
-            assert abs(score) < TOLERANCE * size, off
+            assert abs(score) < TOLERANCE * largest, (off, score, largest)
 
 
 @pytest.mark.parametrize("name", ["one layer", "two layers", "three layers"])
@@ -210,10 +220,12 @@ def test_a_strand_is_the_part_of_a_path_that_begins_at_one_token(page: Browser, 
         for p in all_paths(weights):
             wanted = path_logits(alone, p, torch.arange(n)[None], trace.patterns, trace.scales)[0, position, 0]
             assert found.get((path_name(p), source), 0) == pytest.approx(wanted.item(), abs=TOLERANCE * size)
-    assert max(source for _, source in found) <= position
+    assert max(source for _, source in found if source is not None) <= position
 
 
-@pytest.mark.parametrize("name", ["two layers", "three layers"])
+@pytest.mark.parametrize(
+    "name", ["two layers", "three layers", "sinusoidal", "rotary", "biases", "biases, three layers"]
+)
 def test_strands_add_up_to_their_paths_and_routes_to_their_strands_under_interventions(
     page: Browser, name: str
 ) -> None:
@@ -225,7 +237,7 @@ def test_strands_add_up_to_their_paths_and_routes_to_their_strands_under_interve
             p.value - sumOf([0, ...strands.filter((s) => of(s) === of(p)).map((s) => s.value)]));
         return [largest(paths), largest(routes), largest([...run.logits])]; })()"""
     for off in [*CHANGES, ALL]:
-        if name == "two layers" or not any("H2" in change for change in off):
+        if "three" not in name or not any("H2" in change for change in off):
             paths, routes, size = page.ask(script % tuple(map(json.dumps, (name, TOKENS[0].tolist(), off))))
             assert max(paths, routes) < TOLERANCE * size, off
 

@@ -4,10 +4,10 @@ Weights are rounded to float16. ``templates/lab/model.js`` reads them.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +17,17 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from pathsum.config import ModelConfig
+from pathsum.model.opened import Opened, OpenedAttention, generalised
 from pathsum.model.transformer import Transformer
 from pathsum.text.tokenizer import token_bytes, vocabulary
 
+PLAIN = ("relative", "none")  # positions of a model without further parts
 PASSAGES = 4  # held-out windows that the reader can pick
-POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
     """Return whether the page (``model.js``) supports models with this ``config``."""
-    return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
+    return not config.smeared_keys
 
 
 @torch.no_grad()
@@ -51,10 +52,12 @@ def export(
 
 
 def half_precision(model: Transformer) -> Transformer:
-    """Return a float32 copy of ``model`` with its weights rounded to float16: the model that runs on the page."""
-    rounded = deepcopy(model).float()
-    for p in rounded.parameters():
-        p.data = p.data.half().float()
+    """Return a float32 copy of ``model`` with its weights rounded to float16: the model that runs on the page. A model
+    that has more than relative positions and RMSNorm becomes one with constants, biases and tables of positions."""
+    plain = not isinstance(model, Opened) and model.config.positions in PLAIN and model.config.norm != "layer"
+    rounded = deepcopy(model if plain else generalised(model)).float()
+    for tensor in (*rounded.parameters(), *(() if plain else rounded.buffers())):
+        tensor.data = tensor.data.half().float()
     return rounded
 
 
@@ -67,7 +70,22 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
         for h in range(model.config.n_heads):
             arrays += [heads.W_Q[h], heads.W_K[h], heads.W_V[h], heads.W_O[h], bias[h], mean[h]]
     sizes = {key: getattr(model.config, key) for key in ("n_layers", "n_heads", "d_head", "d_model", "n_ctx", "norm")}
-    return {"name": name, "d_vocab": len(model.W_U), **sizes, "numbers": halves(arrays)}
+    packed = {"name": name, "d_vocab": len(model.W_U), **sizes, "numbers": halves(arrays)}
+    return packed | further(model) if isinstance(model, Opened) else packed
+
+
+def further(model: Opened) -> dict[str, Any]:
+    """Return what an opened model has besides weights and biases by distance: eps, and in float16 what joins the
+    stream, b_Q, b_K and b_V of each head, b_U, and the cosines and sines of rotary positions."""
+    pos = model.n_ctx
+    arrays = [model.joining[0].expand(pos, -1), *model.joining[1:]]
+    for heads in cast(Sequence[OpenedAttention], model.layers):
+        for b_Q, b_K, b_V in zip(heads.b_Q, heads.b_K, heads.b_V, strict=True):
+            arrays += [b_Q[:pos].expand(pos, -1), b_K[:pos].expand(pos, -1), b_V]
+    turns = cast(OpenedAttention, model.layers[0]) if model.layers else None
+    wave = turns.cos.shape[1] if turns else 0
+    arrays += [model.b_U, *((turns.cos[:pos], turns.sin[:pos]) if turns and wave else ())]
+    return {"wave": wave, **model.about(), "further": halves(arrays)}
 
 
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
@@ -78,7 +96,7 @@ def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Fl
         heads = model.attention(layer)
         q, k, v = heads.queries_keys_values(model.normalise(x)[0])
         mixed = heads.pattern(q, k) @ v
-        x = x + (mixed @ heads.W_O.mT).sum(1)
+        x = model.joined(x + (mixed @ heads.W_O.mT).sum(1), layer + 1)
         means.append(mixed.mean(0))
     return means
 

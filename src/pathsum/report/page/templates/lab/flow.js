@@ -11,9 +11,9 @@ function drawFlow(box, run, position, token, say, open) {
   const others = signs.filter((some) => some.length).map((some) => {
     return { path: null, some, value: sumOf(some.map(({ value }) => value)) };
   });
-  const start = ({ path, source }) => (path === null ? "others" : source === null ? "mean" : source);
-  const order = (strand) => ({ mean: 1e6, others: 1e7 })[start(strand)] ?? start(strand);
-  const strands = [...all.slice(0, STRANDS), ...others].sort((a, b) => order(a) - order(b) || b.value - a.value);
+  const start = (strand) => (strand.path ? beginning(run, strand) : "others");
+  const order = (strand) => (strand.path ? (strand.source ?? run.tokens.length) : Infinity);
+  const strands = [...all.slice(0, STRANDS), ...others].sort((a, b) => (order(a) === order(b) ? b.value - a.value : order(a) - order(b)));
 
   // The node of a strand in each column: where it begins, its head or none in each layer, the logit.
   const { n_layers, heads, roles } = run.model;

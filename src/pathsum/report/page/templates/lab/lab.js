@@ -407,10 +407,11 @@
 
   let opened; // the strand
   const words = {
-    source: (source) => ({ mean: "mean over text", others: "others" })[source] ?? `${tokenizer.words[run.tokens[source]]} (${source})`,
-    strand: ({ path, source, some, value }) => {
-      const from = path ? words.source(source ?? "mean") : `${some.length} smaller parts`;
-      return `${[from, ...(path ?? []).map(spelled), "logit"].join(" → ")}: ${difference(value)}`;
+    source: (from) => (from in run.tokens ? `${tokenizer.words[run.tokens[from]]} (${from})` : from === "mean" ? "mean over text" : from),
+    strand: (strand) => {
+      const from = strand.path ? words.source(beginning(run, strand)) : `${strand.some.length} smaller parts`;
+      const heads = (strand.path ?? []).filter((name) => run.heads[name]).map(spelled);
+      return `${[from, ...heads, "logit"].join(" → ")}: ${difference(strand.value)}`;
     },
   };
 

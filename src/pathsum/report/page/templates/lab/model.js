@@ -3,8 +3,8 @@
 // A matrix is a Float32Array of its rows; W_E has a row for each token.
 
 class Model {
-  constructor(about, numbers) {
-    Object.assign(this, about); // name n_layers n_heads d_head d_model d_vocab n_ctx norm
+  constructor(about, numbers, further) {
+    Object.assign(this, { wave: 0, eps: 2 ** -23, ...about }); // name n_layers n_heads d_head d_model d_vocab n_ctx norm
     const { n_layers, n_heads, d_head, d_model, d_vocab, n_ctx } = about;
     let at = 0;
     const take = (size) => numbers.subarray(at, (at += size));
@@ -18,14 +18,47 @@ class Model {
       }),
     );
     this.heads = this.layers.flat();
+    if (further) this.addFurther(further);
+    if (this.norm === "layer") for (const W of [this.W_U, ...this.heads.flatMap((h) => [h.W_Q, h.W_K, h.W_V])]) centre(W, d_model);
     this.meanOutput = weightedSum(new Float64Array(d_vocab).fill(1 / d_vocab), this.W_U); // what all logits have in common
   }
 
-  // The factor of the norm at each position.
+  // What a model from elsewhere has besides: what joins the stream before each layer and at the end, biases, rotations.
+  addFurther(numbers) {
+    const { n_layers, d_head, d_model, d_vocab, n_ctx, wave } = this;
+    let at = 0;
+    const take = (size) => numbers.subarray(at, (at += size));
+    this.joining = range(n_layers + 1).map((layer) => take(layer ? d_model : n_ctx * d_model));
+    for (const head of this.heads) [head.b_Q, head.b_K, head.b_V] = [n_ctx, n_ctx, 1].map((n) => take(n * d_head));
+    this.b_U = take(d_vocab);
+    if (wave) [this.cos, this.sin] = [take(n_ctx * wave), take(n_ctx * wave)];
+  }
+
+  // The factor of the norm at each position. The matrices that follow are centred.
   scales(x) {
     return range(x.length / this.d_model).map((i) => {
-      const row = x.subarray(i * this.d_model, (i + 1) * this.d_model);
-      return this.norm === "rms" ? 1 / Math.sqrt(dot(row, row) / this.d_model + 2 ** -23) : 1;
+      const row = x.slice(i * this.d_model, (i + 1) * this.d_model);
+      if (this.norm === "layer") centre(row, this.d_model);
+      return this.norm === "none" ? 1 : 1 / Math.sqrt(dot(row, row) / this.d_model + this.eps);
+    });
+  }
+
+  // The constants that join the stream before a layer: a row for each of n positions.
+  joins(layer, n) {
+    const found = this.joining?.[layer];
+    return found && (layer ? Float32Array.from({ length: n * this.d_model }, (_, i) => found[i % this.d_model]) : found.subarray(0, n * this.d_model));
+  }
+
+  // Queries or keys of the positions from `first` on, rotated by them.
+  turned(x, first = 0) {
+    const { d_head, wave, adjacent, cos, sin } = this;
+    if (!wave) return x;
+    return x.map((value, i) => {
+      const [pos, c] = [first + Math.floor(i / d_head), i % d_head];
+      if (c >= wave) return value;
+      const before = adjacent ? c % 2 === 1 : c >= wave / 2;
+      const across = x[i + (before ? -1 : 1) * (adjacent ? 1 : wave / 2)];
+      return value * cos[pos * wave + c] + (before ? across : -across) * sin[pos * wave + c];
     });
   }
 }
@@ -38,7 +71,12 @@ function keyEdges({ heads, roles, previous, induction }) {
 }
 
 // The models of the lab, by name: functions that read each once.
-const labModels = modelsOf("lab", async (about) => new Model(about, await unpack(about.numbers, Float16Array)));
+const labModels = modelsOf("lab", readModel);
+
+async function readModel(about) {
+  const read = async (name) => about[name] && Float32Array.from(await unpack(about[name], Float16Array));
+  return new Model(about, await read("numbers"), await read("further"));
+}
 
 // A run of a model on tokens, with interventions in `off` that act together. "L0H1.zero", "L0H1.mean": the head writes
 // zero, or what it writes there on average over held-out text. "L0H1.previous": its pattern is the previous token.
@@ -50,16 +88,17 @@ class Run {
     const { d_model, W_E } = model;
     this.embedded = new Float32Array(tokens.length * d_model);
     tokens.forEach((t, i) => this.embedded.set(W_E.subarray(t * d_model, (t + 1) * d_model), i * d_model));
-    let x = this.embedded;
+    const join = (x, layer) => (model.joining ? added(x, model.joins(layer, tokens.length), 1) : x);
+    let x = join(this.embedded, 0);
     this.scales = [];
-    for (const layer of model.layers) {
+    for (const [i, layer] of model.layers.entries()) {
       this.scales.push(model.scales(x));
       const ran = layer.map((head) => this.runHead(head, x, this.scales.at(-1)));
       for (const head of ran) this.heads[head.name] = head;
-      x = ran.reduce((sum, head) => added(sum, head.write, 1), x);
+      x = join(ran.reduce((sum, head) => added(sum, head.write, 1), x), i + 1);
     }
     this.scales.push(model.scales(x));
-    this.logits = timesTransposed(scaled(x, this.scales.at(-1)), model.W_U, d_model);
+    this.logits = plus(timesTransposed(scaled(x, this.scales.at(-1)), model.W_U, d_model), model.b_U);
   }
 
   runHead(head, x, scale) {
@@ -67,7 +106,8 @@ class Run {
     const [q, k, v] = ["Q", "K", "V"].map((side) => {
       const cut = Object.values(this.heads).filter((early) => this.isCut(early.name, head.name, side));
       const read = scaled(cut.reduce((sum, early) => added(sum, early.write, -1), x), scale);
-      return timesTransposed(read, head[`W_${side}`], d_model);
+      const found = plus(timesTransposed(read, head[`W_${side}`], d_model), head[`b_${side}`]);
+      return side === "V" ? found : this.model.turned(found);
     });
     const mode = ["zero", "mean", "previous"].find((mode) => this.off.has(`${head.name}.${mode}`));
     const n = this.tokens.length;
@@ -125,6 +165,18 @@ function dot(a, b) {
   for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
   return sum;
 }
+
+// Subtract the mean of each row of x, in place.
+function centre(x, width) {
+  for (let at = 0; at < x.length; at += width) {
+    const row = x.subarray(at, at + width);
+    const mean = sumOf(row) / width;
+    row.forEach((value, i) => (row[i] = value - mean));
+  }
+}
+
+// Add a bias, one row or one for each row of x.
+const plus = (x, bias) => (bias ? x.map((value, i) => value + bias[i % bias.length]) : x);
 
 const added = (a, b, factor) => a.map((x, i) => x + factor * b[i]);
 

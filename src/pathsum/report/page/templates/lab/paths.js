@@ -1,19 +1,30 @@
 "use strict";
 // Path expansion (pathsum.circuits.paths and score_paths): with patterns and norm scales frozen, what a layer reads is
 // a sum over paths. A path is the names of the heads on it, earliest first; [] is the direct path. A mean-ablated head
-// begins a path with its mean write, a zero-ablated head is on no path.
+// begins a path with its mean write, a zero-ablated head is on no path. In models from elsewhere, paths also begin at
+// positions, at biases of a layer, and at the value bias of a head; the first name of such a path says so.
 
 // The paths to the residual stream before `layer` at a position: their vectors add up to it. `weights`: of the
 // embedding of each token, the attention along the path times the norm's scales; null for a path from a mean.
 function streamPaths(run, layer, position) {
   const found = [];
+  const begin = (name, path, vector) => found.push({ path: [name, ...path], weights: null, vector: through(run, path, vector) });
   const walk = (layer, weights, path) => {
     found.push({ path, weights, vector: through(run, path, weightedSum(weights, run.embedded)) });
+    for (let at = 0; at <= layer; at++) {
+      const joining = run.model.joins(at, run.tokens.length);
+      if (joining?.some(Boolean)) begin(at ? `bias of layer ${at - 1}` : "positions", path, weightedSum(weights, joining));
+    }
     for (const head of run.model.layers.slice(0, layer).flat()) {
       const ran = run.heads[head.name];
       const longer = [head.name, ...path];
       if (ran.mode === "zero" || (path.length && run.isCut(head.name, path[0], "V"))) continue;
       const written = ran.mode === "mean" && weightedSum(weights, ran.write);
+      if (!written && head.b_V?.some(Boolean)) {
+        const write = timesTransposed(head.b_V, head.W_O, run.model.d_head);
+        const vector = through(run, path, write.map((x) => x * sumOf(weights)));
+        found.push({ path: ["value bias", ...longer], weights: null, vector });
+      }
       if (written) found.push({ path: longer, weights: null, vector: through(run, path, written) });
       else walk(head.layer, scaled(weightedSum(weights, ran.pattern), run.scales[head.layer]), longer);
     }
@@ -40,11 +51,13 @@ function readout({ W_U, d_model, meanOutput }, token) {
 
 // The logit of a token after a position, over the mean of all logits, path by path.
 function logitPaths(run, position, token) {
-  const { n_layers } = run.model;
+  const { n_layers, b_U } = run.model;
   const [output, scale] = [readout(run.model, token), run.scales[n_layers][position]];
-  return streamPaths(run, n_layers, position).map(({ path, weights, vector }) => {
+  const found = streamPaths(run, n_layers, position).map(({ path, weights, vector }) => {
     return { path, weights, value: scale * dot(output, vector) };
   });
+  const bias = b_U?.some(Boolean) ? [{ path: ["bias of logits"], weights: null, value: b_U[token] - sumOf(b_U) / b_U.length }] : [];
+  return [...found, ...bias];
 }
 
 // The same by strands: a strand is a path and the token at which it begins (source; null for a mean). Its value is
@@ -65,6 +78,9 @@ function logitStrands(run, position, token) {
   });
 }
 
+// Where a strand begins: at a token (its number), at a constant (its name), or at the mean write of a head ("mean").
+const beginning = (run, { path, source }) => source ?? (run.heads[path[0]] ? "mean" : path[0]);
+
 // The ways of a strand through the positions, first to last: attention and scales multiply to a part of its weight.
 function strandRoutes(run, position, { path, source }) {
   const { tokens, scales, model } = run;
@@ -84,17 +100,20 @@ function strandRoutes(run, position, { path, source }) {
 
 // The score of a head at a query and a key, by pairs of paths: values[query path][key path], and the position's bias.
 function scorePaths(run, name, query, key) {
-  const { layer, W_Q, W_K, bias } = run.heads[name];
+  const { layer, W_Q, W_K, b_Q, b_K, bias } = run.heads[name];
   const { d_model, d_head } = run.model;
-  const side = (which, W, position) => {
+  const side = (which, W, b, position) => {
     const scale = run.scales[layer][position];
     const read = ({ path }) => !path.length || !run.isCut(path.at(-1), name, which);
     const paths = streamPaths(run, layer, position).filter(read);
-    const projected = (vector) => timesTransposed(vector, W, d_model).map((x) => x * scale);
-    return paths.map(({ path, vector }) => ({ path, vector: projected(vector) }));
+    const projected = (vector) => run.model.turned(timesTransposed(vector, W, d_model).map((x) => x * scale), position);
+    const found = paths.map(({ path, vector }) => ({ path, vector: projected(vector) }));
+    const own = b?.subarray(position * d_head, (position + 1) * d_head);
+    if (own?.some(Boolean)) found.push({ path: ["bias"], vector: run.model.turned(own, position) });
+    return found;
   };
-  const queries = side("Q", W_Q, query);
-  const keys = side("K", W_K, key);
+  const queries = side("Q", W_Q, b_Q, query);
+  const keys = side("K", W_K, b_K, key);
   const score = (q, k) => dot(q.vector, k.vector) / Math.sqrt(d_head);
   const values = queries.map((q) => keys.map((k) => score(q, k)));
   return { queries: queries.map((q) => q.path), keys: keys.map((k) => k.path), values, position: bias[query - key] };

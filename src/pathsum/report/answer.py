@@ -51,7 +51,11 @@ def facts(results: Results, texts: Sequence[Row] = ()) -> dict[str, Any]:
         "corpus": results.corpus,
         "text": f"corpus “{results.corpus.name}”{sources}",
         "when": f"computed {about['computed']}" if "computed" in about else about.get("trained_on", "unknown machine"),
-        "elsewhere": [row for row in texts if row["corpus"].partition("@")[0] != results.corpus.name],
+        "elsewhere": [
+            {"corpus": row["corpus"], "profiled": bool(profile), "onsets": row["onsets"]}
+            for row, (name, _, profile) in ((row, row["corpus"].partition("@")) for row in texts)
+            if name != results.corpus.name
+        ],
     }
 
 

@@ -35,7 +35,7 @@ from pathsum.report.themes.calibration import doubts
 CLAIMS = "All claims, with the evidence"
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",
-    "one_layer_copying_heads",
+    "one_layer_skip_trigrams",
     "one_layer_no_induction",
     "two_layer_induction",
     "induction_key_edge",

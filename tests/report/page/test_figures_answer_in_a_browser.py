@@ -64,7 +64,9 @@ def test_points_lie_where_the_figure_has_them(page: Browser) -> None:
 
 
 def test_the_first_use_of_a_term_in_a_section_leads_to_its_definition(page: Browser) -> None:
-    terms = page.ask("[...document.querySelectorAll('a.term')].map((a) => [a.closest('section').id, a.hash, a.title])")
+    terms = page.ask(
+        "[...document.querySelectorAll('main p > a.term')].map((a) => [a.closest('section').id, a.hash, a.title])"
+    )
     assert terms
     assert len({(section, term) for section, term, _ in terms}) == len(terms)
     for _, term, meaning in terms:

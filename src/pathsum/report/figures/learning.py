@@ -55,8 +55,8 @@ def headline(results: Results) -> Figure | None:
         right.set(xlabel="layers", ylabel=symbols.LOSS_DROP, title="In-context learning, after training")
 
     caption = (
-        "Lines: models (thin) and their means (thick) during training. Dots: final values of each model, on the "
-        f"windows of the verdicts, with 95 % intervals over documents.{led_caption(results)}"
+        "Lines: models (thin) and their means (thick) during training. Dots: final values of each model, by heads and "
+        f"seed, on the windows of the verdicts, with 95 % intervals over documents.{led_caption(results)}"
     )
     curves = data[["cell", "layers", "heads", "tokens_millions", "prefix_matching"]].dropna()
     shown = pd.concat([curves, _columns(t.cells.reset_index(), FINAL)])

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from pathsum.report.page.document import (
     Claims,
     Document,
     Entry,
-    Section,
     Table,
     Widget,
     anchor,
@@ -76,7 +75,7 @@ def html(document: Document) -> str:
         "data_block": _data_block,
         "digest": _digest,
         "unbroken": _unbroken,
-        "explained": _explained(document),
+        **_explained(document),
         "points": _points_of,
     }
     style = Markup("").join(map(_read, STYLES))
@@ -110,14 +109,15 @@ def _environment(*, autoescape: bool) -> Environment:
     return environment
 
 
-def _explained(document: Document) -> Callable[[Section], list[Markup]]:
-    """Return a filter: the paragraphs of a section, in which the first use of a term is a link to its definition."""
+def _explained(document: Document) -> dict[str, Callable[[Any], Any]]:
+    """Return filters for texts, and for the paragraphs of a section, in which the first use of a term is a link to its
+    definition."""
     tables = (block for section in document.sections for block in section.blocks if isinstance(block, Table))
     rows = [row for table in tables for row in table.rows if row and row[0].anchor.startswith(TERM)]
     terms = {term.lower(): row for row in rows for term in row[0].text.split(", ")}
     pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, terms), key=len, reverse=True))})\b", re.I)
 
-    def explained(section: Section) -> list[Markup]:
+    def with_terms(texts: Iterable[str]) -> list[Markup]:
         seen: set[str] = set()
 
         def link(found: re.Match[str]) -> str:
@@ -127,10 +127,10 @@ def _explained(document: Document) -> Callable[[Section], list[Markup]]:
             say = '<a class="term" href="#{}" title="{}">{}</a>'
             return found[0] if known else Markup(say).format(term.anchor, meaning.text, found[0])
 
-        paragraphs = [str(escape(spelled(text))) for text in section.paragraphs]
-        return [Markup(pattern.sub(link, text) if terms else text) for text in paragraphs]
+        escaped = [str(escape(spelled(text))) for text in texts]
+        return [Markup(pattern.sub(link, text) if terms else text) for text in escaped]
 
-    return explained
+    return {"terms": lambda text: with_terms([text])[0], "explained": lambda section: with_terms(section.paragraphs)}
 
 
 def _points_of(figure: Figure) -> dict[str, Any]:

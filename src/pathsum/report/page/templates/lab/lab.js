@@ -297,7 +297,7 @@
   function drawMatrix() {
     const name = spelled(state.head);
     const [query, key] = [state.token, shownKey()];
-    $("head").textContent = `Head ${name}: ${model.roles[state.head]}`;
+    $("head").textContent = `Head ${name}: ${model.roles[state.head]} (rows: queries; columns: keys)`;
     paint($("matrix"), run.heads[state.head], 256);
     const compared = run !== other && other.heads[state.head];
     $("beside").hidden = !compared;
@@ -343,7 +343,7 @@
     const stage = stages.indexOf(state.model);
     $("training").hidden = stage < 0;
     $("stage").value = stage;
-    $("stage").ariaValueText = $("at").textContent = stage < 0 ? "" : titled(state.model);
+    $("stage").ariaValueText = $("at").textContent = stage < 0 ? "" : (titled(state.model).split(" at ")[1] ?? "the end");
   }
 
   function drawPredictions() {

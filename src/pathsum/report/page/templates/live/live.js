@@ -24,10 +24,11 @@
       const [more, title] = [after[i] - before[i], `${signed(after[i], 2)} nats`];
       const out = cut ? 0 : Math.min(1, before[i] / LOSS);
       const cost = cut ? Math.min(1, Math.max(0, more / COST)) : 0;
-      return make("span", { className: "token", title: cut ? `${title} (${more < 0 ? "" : "+"}${signed(more, 2)})` : title, vars: { out, cost } }, tokenizer.words[token]);
+      return make("span", { className: again[i] ? "token again" : "token", title: cut ? `${title} (${more < 0 ? "" : "+"}${signed(more, 2)})` : title, vars: { out, cost } }, tokenizer.words[token]);
     });
     const said = [true, false].filter((where) => again.includes(where)).map((where) => {
-      const what = where ? "tokens that repeat a pair" : "all other tokens";
+      const n = again.filter((r) => r === where).length;
+      const what = where ? `${n} tokens that complete a pair seen before (dotted)` : `${n} others`;
       const [a, b] = [before, after].map((losses) => mean(losses, where));
       return `${what}: ${signed(a, 2)}${cut ? ` → ${signed(b, 2)}` : ""} nats`;
     });

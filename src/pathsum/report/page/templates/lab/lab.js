@@ -430,7 +430,7 @@
     if (others.length) rows.push([`${others.length} other ways`, ...blank, logit(sumOf(others.map(value)), "part")]);
     for (const part of (strand.some ?? []).slice(0, SHOWN)) rows.push([words.strand(part).split(":")[0], ...blank, logit(part.value, "part")]);
     rows.push(["sum", ...blank, logit(strand.value, "total")]);
-    const columns = ["positions", "attention", "", "norm scales", "", "entry", "", "logit"];
+    const columns = ["positions", "attention", "×", "norm scales", "×", "entry", "=", "logit"];
     const caption = "Entry: what the table of this path, W_U W_OV ⋯ W_E, holds for the two tokens, above the mean over next tokens.";
     $("arithmetic").replaceChildren(make("h3", {}, words.strand(strand)), table(caption, columns, rows, "Arithmetic"));
   }

@@ -43,6 +43,7 @@ STYLE = {
 }
 
 
+NARROW = 5.0  # inches
 Said = Literal["x", "y", "both"]  # the coordinates that are values
 _models: WeakKeyDictionary[Line2D | PathCollection, tuple[Sequence[str], Said]] = WeakKeyDictionary()
 
@@ -69,6 +70,7 @@ class Figure:
     data: pd.DataFrame
     wide: bool  # whether the page shows it at full width
     points: tuple[Points, ...] = ()
+    narrow: bytes = b""  # SVG for a phone, if the panels can be stacked
 
 
 def picture(
@@ -78,13 +80,19 @@ def picture(
     data: pd.DataFrame,
     size_inches: tuple[float, float],
     paint: Callable[[Canvas], None],
+    stacked: tuple[float, float] | None = None,
 ) -> Figure:
-    """Paint a new canvas in the shared style, with names of models and heads spelled out, and return the figure."""
-    with matplotlib.rc_context(STYLE):
-        canvas = Canvas(figsize=size_inches, layout="constrained")
+    """Paint a new canvas in the shared style, with names of models and heads spelled out, and return the figure.
+    ``stacked``: its size on a phone, if ``row`` makes its panels."""
+
+    def painted(size: tuple[float, float]) -> tuple[Canvas, bytes]:
+        canvas = Canvas(figsize=size, layout="constrained")
         paint(canvas)
         _spell_names(canvas)
-        svg = _bytes(canvas, "svg", {"Date": None, "Creator": None})
+        return canvas, _bytes(canvas, "svg", {"Date": None, "Creator": None})
+
+    with matplotlib.rc_context(STYLE):
+        canvas, svg = painted(size_inches)
         canvas.set_layout_engine(None)  # the PNG reuses the layout of the SVG, which takes time to compute
         return Figure(
             name=name,
@@ -95,6 +103,7 @@ def picture(
             data=data,
             wide=size_inches[0] > 8,
             points=tuple(_points(canvas)),
+            narrow=painted(stacked)[1] if stacked else b"",
         )
 
 
@@ -135,9 +144,11 @@ def _points(canvas: Canvas) -> Iterable[Points]:
             yield Points(name, " ".join(labels[said != "x"].split()), at)
 
 
-def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
-    """Add ``n`` panels side by side to ``canvas`` and return them."""
-    return list(canvas.subplots(1, n, squeeze=False, sharey=sharey)[0])
+def row(canvas: Canvas, n: int, *, sharey: bool = False, widths: Sequence[float] | None = None) -> list[Axes]:
+    """Add ``n`` panels side by side to ``canvas``, or on a narrow one below each other, and return them."""
+    if canvas.get_figwidth() < NARROW:
+        return list(canvas.subplots(n, 1, squeeze=False)[:, 0])
+    return list(canvas.subplots(1, n, squeeze=False, sharey=sharey, width_ratios=widths)[0])
 
 
 def layer_palette(results: Results) -> dict[str, str]:

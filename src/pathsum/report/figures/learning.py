@@ -60,7 +60,9 @@ def headline(results: Results) -> Figure | None:
     )
     curves = data[["cell", "layers", "heads", "tokens_millions", "prefix_matching"]].dropna()
     shown = pd.concat([curves, _columns(t.cells.reset_index(), FINAL)])
-    return picture("headline", "Prefix matching and in-context loss drop", caption, shown, (8.8, 4.1), paint)
+    return picture(
+        "headline", "Prefix matching and in-context loss drop", caption, shown, (8.8, 4.1), paint, (4.4, 7.4)
+    )
 
 
 def phase_change(results: Results) -> Figure | None:

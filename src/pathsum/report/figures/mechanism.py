@@ -14,7 +14,7 @@ from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.corpus import BigramRow
 from pathsum.records.results import Results
-from pathsum.report.figures.base import Figure, in_detail, picture
+from pathsum.report.figures.base import Figure, in_detail, picture, row
 from pathsum.report.figures.symbols import FAINT, drawable, layer_colour
 
 NEXT, LEAST = 5, 3  # next tokens in the diagram of zero layers, at most and at least
@@ -38,7 +38,7 @@ def mechanism_zero(results: Results) -> Figure | None:
     colour = layer_colour(0)
 
     def paint(canvas: Canvas) -> None:
-        diagram, bars = canvas.subplots(1, 2, width_ratios=(5, 4))
+        diagram, bars = row(canvas, 2, widths=(5, 4))
         _empty(diagram, (-0.6, 5.2), (-0.5, 2.5))
         for x, text in ((0.2, drawable(token)), (1.9, "$W_E$"), (3.3, "$W_U$"), (4.7, "next\ntoken")):
             _box(diagram, x, 1.0, text, colour if "$" in text else INK)
@@ -55,7 +55,7 @@ def mechanism_zero(results: Results) -> Figure | None:
         bars.legend(loc="lower right")
 
     caption = f"{cell.name}: probabilities of the likeliest next tokens after one frequent token."
-    return picture("mechanism_zero", "The direct path is a bigram table", caption, data, SIZE, paint)
+    return picture("mechanism_zero", "The direct path is a bigram table", caption, data, SIZE, paint, (4.8, 5.6))
 
 
 def mechanism_one(results: Results) -> Figure | None:

@@ -164,9 +164,9 @@ def packed(numbers: npt.NDArray[Any]) -> str:
     return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
 
 
-def _data_uri(figure: Figure) -> Markup:
-    """Return a figure as a data URI of text, with coordinates cut to hundredths of a point, those of glyphs to less."""
-    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
+def _data_uri(svg: bytes) -> Markup:
+    """Return a drawing as a data URI, with coordinates cut to hundredths of a point, those of glyphs to less."""
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg.decode(), flags=re.S)
     text = re.sub(r"\s+", " ", text)
     for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
         text = text.replace(long, short)
@@ -176,9 +176,9 @@ def _data_uri(figure: Figure) -> Markup:
     return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
 
 
-def _size(figure: Figure) -> Markup:
-    """Return the attributes of a figure's width and height, so that the page reserves its place."""
-    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg.decode())
+def _size(svg: bytes) -> Markup:
+    """Return the attributes of a drawing's width and height, so that the page reserves its place."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg.decode())
     assert found
     return Markup('width="{:.0f}" height="{:.0f}"').format(*map(float, found.groups()))
 

@@ -10,6 +10,7 @@
     const picture = data.closest("figure").querySelector("img");
     let points; // read when the pointer comes
     let near;
+    const stacked = picture.closest("picture").querySelector("source");
     const read = () =>
       JSON.parse(data.textContent).points.flatMap(([model, name, label, at]) =>
         at.map(([x, y, value]) => ({ model, x, y, said: `${name}: ${value} (${label})` })),
@@ -17,6 +18,7 @@
     picture.onpointermove = ({ clientX, clientY }) => {
       const box = picture.getBoundingClientRect();
       const far = ({ x, y }) => Math.hypot(box.x + x * box.width - clientX, box.y + y * box.height - clientY);
+      if (stacked && matchMedia(stacked.media).matches) return; // the panels are elsewhere
       points ??= read();
       near = points.reduce((a, b) => (far(b) < far(a) ? b : a));
       if (far(near) > NEAR) near = null;

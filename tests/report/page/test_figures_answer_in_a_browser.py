@@ -7,7 +7,7 @@ import pytest
 
 from tests.report.page.browser import Browser
 
-FIGURE = "figure:has(.points) img"
+FIGURE = "figure:has(.points):not(:has(source)) img"  # not stacked on a phone
 
 
 @pytest.fixture
@@ -19,7 +19,9 @@ def page(opened: Browser) -> Iterator[Browser]:
 
 def points(page: Browser) -> list[tuple[str, str, str, list[tuple[float, float, str]]]]:
     """The models of the first figure with points, and their points."""
-    return list(page.ask("JSON.parse(document.querySelector('figure script.points').textContent).points"))
+    return list(
+        page.ask("JSON.parse(document.querySelector('figure:not(:has(source)) script.points').textContent).points")
+    )
 
 
 def move(page: Browser, x: float, y: float, *, click: bool = False) -> None:

@@ -38,7 +38,7 @@ def mechanism_zero(results: Results) -> Figure | None:
     colour = layer_colour(0)
 
     def paint(canvas: Canvas) -> None:
-        diagram, bars = row(canvas, 2, widths=(5, 4))
+        diagram, bars = row(canvas, 2, widths=(5.0, 4.0))
         _empty(diagram, (-0.6, 5.2), (-0.5, 2.5))
         for x, text in ((0.2, drawable(token)), (1.9, "$W_E$"), (3.3, "$W_U$"), (4.7, "next\ntoken")):
             _box(diagram, x, 1.0, text, colour if "$" in text else INK)

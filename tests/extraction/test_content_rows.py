@@ -93,13 +93,18 @@ def test_every_depth_has_its_hops_and_what_they_add_is_the_models_loss(n_layers:
     assert {row.own_scale_nats for row in offsets} == {None}
 
 
-@pytest.mark.parametrize("changes", [{"positions": "rotary", "d_head": 4}, {"smeared_keys": True}])
-def test_where_scores_do_not_split_the_logits_still_do(changes: dict[str, object]) -> None:
-    model = random_model(3, **changes).float()
+def test_rotated_scores_split_by_path_and_match_by_no_weights() -> None:
+    trained = shown(random_model(3, positions="rotary", d_head=4).float())
+    assert max(row.exactness for row in (*paths_of(trained), *scores_of(trained))) < 1e-10
+    assert matching_of(trained) == []
+
+
+def test_where_scores_do_not_split_the_logits_still_do() -> None:
+    model = random_model(3, smeared_keys=True).float()
     trained = shown(model)
     assert scores_of(trained) == matching_of(trained) == paths_of(trained) == []
     assert max(row.exactness for row in content_of(trained, "hops")) < 1e-10
-    with pytest.raises(ValueError, match="expected scores that are bilinear"):
+    with pytest.raises(ValueError, match="expected keys of one position each"):
         score_paths.sides(model.layers[1], 0, model.weights().layers[1][0], torch.zeros(1, 1, 3, 13))
 
 

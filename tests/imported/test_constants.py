@@ -7,9 +7,11 @@ import torch
 
 from pathsum.circuits.bigram import direct_path
 from pathsum.circuits.paths import constant_reads, exactness
+from pathsum.circuits.score_paths import stream_paths
 from pathsum.extraction import score_paths, weights_side
 from pathsum.imported.transformer_lens import from_transformer_lens
-from pathsum.model.opened import Opened
+from pathsum.model.opened import Opened, biases, converted
+from pathsum.model.transformer import Transformer
 from tests.imported.models import D_VOCAB, POS, POSITIONS, some_tokens, written
 
 EXACT = 1e-12
@@ -48,19 +50,32 @@ def test_a_constant_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         assert error(whole) > 1e-3
 
 
-@pytest.mark.parametrize("norm", ["LNPre", "RMSPre", None])
-@pytest.mark.parametrize("biased", [True, False])
-def test_scores_split_by_path_only_where_tokens_alone_make_them(norm: str | None, biased: bool) -> None:
-    """Without biases of queries and keys: with output biases and positions, a layer reads constants as well."""
-    state, config = written(4, 2, normalization_type=norm, **POSITIONS[1])
-    gone = ("b_Q", "b_K") if biased else ("b_Q", "b_K", "b_V", "b_O", "W_pos")
-    state = {name: 0 * t if name.endswith(gone) else t for name, t in state.items()}
+@pytest.mark.parametrize("norm", ["LN", "RMSPre", None])
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("gone", [(), ("b_Q", "b_K"), ("b_Q", "b_K", "b_V", "b_O", "W_pos")])
+def test_scores_are_sums_over_pairs_of_paths_positions_and_biases(
+    norm: str | None, positions: dict[str, Any], gone: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, config = written(4, 2, normalization_type=norm, **positions)
+    state = {name: 0 * t if gone and name.endswith(gone) else t for name, t in state.items()}
     found, tokens = from_transformer_lens(state, config), some_tokens()
-    assert (found.constants(POS) is not None) == biased
-    assert score_paths.add_up(found) != biased
-    if not biased:
-        assert max(score_paths.path_pair_errors(found, found.trace(tokens), 1, tokens)) < 1e-10
-    assert error(found) < EXACT
+    trace = found.trace(tokens)
+    assert max(score_paths.path_pair_errors(found, trace, 1, tokens)) < 1e-10
+    single = converted(found, torch.float32)
+    names = ["direct", *"abc"]
+    named = [*score_paths.pairs(single, single.trace(tokens), 1, stream(single, tokens), names, block=3)]
+    constants = [p for p in named if "position" in (p.query, p.key)]
+    assert (found.constants(POS) is None and biases(found.attention(1), 0, POS) is None) == (not constants)
+    assert len({(p.head, p.query, p.key) for p in named}) == len(named)
+    if constants:
+        monkeypatch.setattr(score_paths, "constant_read", lambda *_: None)
+        assert max(score_paths.path_pair_errors(found, trace, 1, tokens)) > 1e-3 or found.constants(POS) is None
+
+
+def stream(found: Transformer, tokens: torch.Tensor) -> torch.Tensor:
+    """Return what the second layer reads of tokens, by path."""
+    weights, trace = found.weights(), found.trace(tokens)
+    return stream_paths(weights, 1, score_paths.paths_to(weights, 1), tokens, trace.patterns, trace.scales)
 
 
 def test_the_parts_of_a_stream_add_up_to_it() -> None:

@@ -102,7 +102,7 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
         pair
         for layer, parts in enumerate(itertools.islice(layers, model.config.n_layers))
         if layer
-        for pair in pairs(model, layer, parts, grouping.names, trained.block)
+        for pair in pairs(model, trace, layer, parts, grouping.names, trained.block)
     ]
     generator = torch.Generator().manual_seed(_SEED)
     whole = {place: torch.stack([p.nats for p in found if p.place == place]).sum(0) for place in errors}

@@ -11,7 +11,7 @@ from pathsum.behavior.fuzzy_sequences import Alike, Trials, draw_trials, rename
 from pathsum.circuits.fuzzy_matching import match_scores, standardised
 from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.score_paths import add_up
+from pathsum.model.opened import biases
 from pathsum.model.transformer import Transformer
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.registry import intervals
@@ -37,7 +37,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     values = [*renamed_copies(trained.model, data, generator)]
     if alike.kinds and pos >= SHORTEST:
         values += behaviour(trained.model, place, alike, draw_trials(alike, pos, generator))
-    if alike.kinds and place[0] == 1 and add_up(trained.model):
+    if alike.kinds and place[0] == 1 and of_tokens_alone(trained):
         values += by_weights(trained, place, alike, data.unigram > 0)
     rows = []
     for kind, measure, value, groups in values:
@@ -54,6 +54,15 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
             )
         )
     return {"fuzzy_matching": rows}
+
+
+def of_tokens_alone(trained: TrainedModel) -> bool:
+    """Return whether scores of tokens depend on the tokens alone: no rotation, smeared keys, constants or biases."""
+    heads = [trained.model.attention(layer) for layer in range(len(trained.weights.layers))]
+    plain = all(
+        of.bilinear and of.smear is None and biases(of, h, 1) is None for of in heads for h in range(len(of.W_Q))
+    )
+    return plain and not trained.has_constants
 
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:

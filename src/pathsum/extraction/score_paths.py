@@ -38,6 +38,7 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData, Load, TrainedModel
 from pathsum.model.attention import Attention
+from pathsum.model.opened import biases, turned
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.evaluation import Evaluation
 from pathsum.records.paths import ExactnessRow, MatchingRow, ScorePathRow
@@ -102,7 +103,11 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     return {
         "exactness": checks,
         "score_paths": [ScorePathRow(**p.columns(), exactness=errors[p.layer][p.head]) for p in found],
-        "matching": [matching_row(trained, [*mine], data.unigram) for _, mine in by_head],
+        "matching": [
+            matching_row(trained, [*mine], data.unigram)
+            for (layer, _), mine in by_head
+            if trained.model.attention(layer).bilinear
+        ],
     }
 
 
@@ -142,9 +147,14 @@ def constant_logits(
 
 
 def add_up(model: Transformer) -> bool:
-    """Return whether attention scores can be split into pairs of parts of the tokens alone."""
-    heads = (model.attention(layer) for layer in range(len(model.layers)))
-    return model.constants(model.n_ctx) is None and all(of.bilinear and of.smear is None for of in heads)
+    """Return whether attention scores can be split into pairs of parts: not with smeared keys."""
+    return all(model.attention(layer).smear is None for layer in range(len(model.layers)))
+
+
+def constant_read(model: Transformer, trace: Trace, layer: int) -> Float[Tensor, "batch pos d_model"] | None:
+    """Return what ``layer`` reads of positions and biases; None without any."""
+    joining = model.constants(trace.scales[0].shape[1])
+    return None if joining is None else constant_reads(model.weights(), joining, trace.patterns, trace.scales)[layer]
 
 
 def split_layers(weights: Weights) -> list[int]:
@@ -158,23 +168,32 @@ def path_pairs(trained: TrainedModel, layer: int) -> Iterator[Pair]:
     weights = model.weights()
     paths = paths_to(weights, layer)
     parts = stream_paths(weights, layer, paths, trained.repeated_tokens, trace.patterns, trace.scales)
-    yield from pairs(model, layer, parts, [path_name(path) for path in paths], trained.block)
+    yield from pairs(model, trace, layer, parts, [path_name(path) for path in paths], trained.block)
 
 
 def pairs(
-    model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
+    model: Transformer,
+    trace: Trace,
+    layer: int,
+    parts: Float[Tensor, "path batch pos d_model"],
+    names: Sequence[str],
+    block: int,
 ) -> Iterator[Pair]:
-    """Yield, for each head of ``layer``, what each pair of ``parts`` contributes to its scores."""
+    """Yield, for each head of ``layer``, what each pair of ``parts`` contributes to its scores, and what positions and
+    biases do."""
+    constants = constant_read(model, trace, layer)
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
-        queries, keys, bias = sides(model.attention(layer), h, head, parts)
+        queries, keys, bias = sides(model.attention(layer), h, head, parts, constants)
         from_bias = by_distance(bias)
         variance = variance_contrast(queries.sum(0) @ keys.sum(0).mT + from_bias, block + 1)
         nats, shares = (contrasted(queries, keys, contrast) for contrast in (preference, variance))
+        nat, share = ((contrast * from_bias).sum((-2, -1)) for contrast in (preference, variance))
+        if own := len(queries) > len(parts):  # one pair of positions, whatever they do
+            nats[-1, -1], shares[-1, -1] = nats[-1, -1] + nat, shares[-1, -1] + share
         for q, k in itertools.product(range(len(queries)), range(len(keys))):
             yield Pair(layer, h, names[q], names[k], nats[q, k], shares[q, k])
-        if bias.any():
-            nat, share = ((contrast * from_bias).sum((-2, -1)) for contrast in (preference, variance))
+        if bias.any() and not own:
             yield Pair(layer, h, POSITION, POSITION, nat, share)
 
 
@@ -189,26 +208,41 @@ def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
     """Return each head's relative error of log A if scores are sums over pairs of parts (docs/framework.md §2.2)."""
+    constants = constant_read(model, trace, layer)
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
     for h, (head, pattern) in enumerate(heads):
-        scores = score_sum(*sides(model.attention(layer), h, head, parts))
+        scores = score_sum(*sides(model.attention(layer), h, head, parts, constants))
         ours = scores.masked_fill(future, -math.inf).log_softmax(-1)
         errors.append(exactness(ours[pattern > 0], pattern[pattern > 0].log()))
     return errors
 
 
-def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
-    """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer."""
-    if not attention.bilinear or attention.smear is not None:
-        raise ValueError("expected scores that are bilinear in what heads read, got rotary positions or smeared keys")
+def sides(
+    attention: Attention,
+    h: int,
+    head: Head,
+    parts: Float[Tensor, "path batch pos d_model"],
+    constants: Float[Tensor, "batch pos d_model"] | None = None,
+) -> Sides:
+    """Return the queries and the keys of each part, and the position bias by distance, for head ``h`` of a layer. The
+    last part is that of positions and biases, if there are any."""
+    if attention.smear is not None:
+        raise ValueError("expected keys of one position each, got smeared keys")
     pos, W_Q, W_K = parts.shape[2], attention.W_Q[h], attention.W_K[h]
+    added = biases(attention, h, pos)
+    if constants is not None or added is not None:
+        rest = parts.new_zeros(parts.shape[1:]) if constants is None else constants
+        own = (added[0], added[1]) if added is not None else (0.0, 0.0)
+        queries = torch.cat([parts @ head.W_QK.left, (rest @ head.W_QK.left + own[0])[None]])
+        keys = torch.cat([parts @ head.W_QK.right.mT, (rest @ head.W_QK.right.mT + own[1])[None]])
+        return turned(attention, queries), turned(attention, keys), attention.position_bias(pos)[h]
     vectors = attention.position_vectors(pos)[:, None].expand(-1, *parts.shape[1:])
     # Position vectors are added after the norm, which does not center them.
     queries = torch.cat([parts @ head.W_QK.left, vectors @ W_Q.mT / math.sqrt(len(W_Q))])
     keys = torch.cat([parts @ head.W_QK.right.mT, vectors @ W_K.mT])
-    return queries, keys, attention.position_bias(pos)[h]
+    return turned(attention, queries), turned(attention, keys), attention.position_bias(pos)[h]
 
 
 def paths_to(weights: Weights, layer: int) -> list[Path]:

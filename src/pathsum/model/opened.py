@@ -122,7 +122,7 @@ class OpenedAttention(Attention):
         self.register_buffer("cos", turn.cos)
         self.register_buffer("sin", turn.sin)
         self.adjacent = turn.adjacent
-        self.bilinear = rotation is None and not (added.queries.any() or added.keys.any())
+        self.bilinear = rotation is None
 
     def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
         return self.bias[:, :pos].expand(-1, pos)
@@ -131,15 +131,15 @@ class OpenedAttention(Attention):
         return F.scaled_dot_product_attention(q, k, v, self.position_scores(q.shape[2]), scale=1.0)
 
     def queries(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
-        return self._turned(super().queries(x, at) + self.b_Q[at, : x.shape[1]] * self.W_Q.shape[1] ** -0.5)
+        return self.turned(super().queries(x, at) + self.b_Q[at, : x.shape[1]] * self.W_Q.shape[1] ** -0.5)
 
     def keys(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
-        return self._turned(super().keys(x, at) + self.b_K[at, : x.shape[1]])
+        return self.turned(super().keys(x, at) + self.b_K[at, : x.shape[1]])
 
     def values(self, x: Tensor, at: slice = slice(None)) -> Float[Tensor, "batch head pos d_head"]:
         return super().values(x, at) + self.b_V[at]
 
-    def _turned(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+    def turned(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
         """Rotate queries or keys, biases included, by their positions."""
         (pos, d_head), wave = x.shape[2:], self.cos.shape[1]
         if not wave:
@@ -173,6 +173,20 @@ def generalised(net: Transformer) -> Opened:
     norm, positions = net.config.norm, nothing.expand(1, len(net.W_E))
     sizes = (net.eps or EPS, net.n_ctx, net.config.positions)
     return Opened(weights, added, positions, b_U, norm, *sizes, rotation)
+
+
+def turned(heads: Attention, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+    """Rotate queries or keys of a layer, biases included, by their positions."""
+    return heads.turned(x) if isinstance(heads, OpenedAttention) else heads.rotate(x)
+
+
+def biases(heads: Attention, head: int, pos: int) -> tuple[Float[Tensor, "n d_head"], Float[Tensor, "m d_head"]] | None:
+    """Return the biases of the queries of a head, scaled as they are, and of its keys, before rotation; n and m are 1
+    or ``pos``. None without any."""
+    if not isinstance(heads, OpenedAttention):
+        return None
+    queries, keys = heads.b_Q[head, :pos] * heads.W_Q.shape[1] ** -0.5, heads.b_K[head, :pos]
+    return (queries, keys) if queries.any() or keys.any() else None
 
 
 def converted(model: Transformer, dtype: torch.dtype) -> Transformer:

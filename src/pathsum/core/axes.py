@@ -42,5 +42,6 @@
 ``d``: coordinate of any vector that is moved along a path
 ``some``: a selection from a longer axis
 ``n``: any number of things
+``m``: any other number of things
 ``k``: number of entries kept
 """

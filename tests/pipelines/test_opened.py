@@ -18,6 +18,7 @@ from pathsum.core.weights import Head, Weights
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.registry import tables
+from pathsum.report.page.lab import packed_model
 from pathsum.text.bos import BOS_TEXT
 from pathsum.text.tokenizer import tokenizer_hash
 from pipelines.opened import arguments, fits_page, reported
@@ -195,5 +196,7 @@ def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: di
 def test_the_lab_takes_every_kind_of_model_with_a_tokenizer_of_this_project() -> None:
     models = [small.random_model(1, positions="sinusoidal"), small.opened_model(2, None), small.random_model(3)]
     assert all(fits_page(model, small.tokenizer()) for model in models)
+    models[1].config = models[1].config.model_copy(update={"n_ctx": 11})  # as for short windows
+    assert len(packed_model("short", models[1], torch.zeros(2, 11, dtype=torch.long))["further"])
     assert not fits_page(small.random_model(1, smeared_keys=True), small.tokenizer())
     assert not fits_page(models[0], Tokenizer(WordLevel({"a": 0}, unk_token="a")))

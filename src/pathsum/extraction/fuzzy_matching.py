@@ -57,7 +57,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def of_tokens_alone(trained: TrainedModel) -> bool:
-    """Return whether scores of tokens depend on the tokens alone: no rotation, smeared keys, constants or biases."""
+    """Return whether scores are those of tokens, besides sinusoids and biases by distance."""
     heads = [trained.model.attention(layer) for layer in range(len(trained.weights.layers))]
     plain = all(
         of.bilinear and of.smear is None and biases(of, h, 1) is None for of in heads for h in range(len(of.W_Q))

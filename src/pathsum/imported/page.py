@@ -36,7 +36,7 @@ def from_page(path: Path, name: str) -> tuple[Transformer, Tokenizer, str]:
     lab = json.loads(about[1])
     name = name or lab["deepest"]
     if "further" in (model := json.loads(models[name])):
-        raise ValueError(f"{path}: expected relative positions without biases, got {name}; open the file it came from")
+        raise ValueError(f"{path}: {name} has biases, LayerNorm or other positions than relative; open its own file")
     return _model(model), _tokenizer(lab["texts"][lab["text_of"][name]]["tokenizer"]), name
 
 

@@ -219,6 +219,10 @@ def test_what_is_shown_is_kept_beside_another_state(page: Browser) -> None:
     go(page, "model=L1H2S0&random=3")
     page.ask(f"location.hash = {json.dumps(address)}")
     page.until(f"document.querySelector('#lab-paths').textContent === {json.dumps(shown)}")
+    choose(page, "#lab-model", OTHER)  # of another text
+    assert page.text("#lab-keep") == "Keep, to compare with"
+    page.ask(f"location.hash = {json.dumps(address)}")
+    page.until(f"document.querySelector('#lab-paths').textContent === {json.dumps(shown)}")
     click(page, "#lab-keep")
     assert page.texts("#lab-paths th")[-1] == "intact model"
 

@@ -38,5 +38,5 @@ def test_a_page_without_the_model_is_refused(full: Path, tmp_path: Path) -> None
 def test_a_model_with_further_parts_is_refused(full: Path, tmp_path: Path) -> None:
     page = (full / "index.html").read_text(encoding="utf-8").replace('"name":"L2H2S0"', '"further":"","name":"L2H2S0"')
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    with pytest.raises(ValueError, match="expected relative positions without biases, got L2H2S0"):
+    with pytest.raises(ValueError, match="L2H2S0 has biases, LayerNorm or other positions"):
         pathsum.load(tmp_path / "page.html")

@@ -78,7 +78,7 @@ def further(model: Opened) -> dict[str, Any]:
     """Return what an opened model has besides weights and biases by distance: eps, and in float16 what joins the
     stream, b_Q, b_K and b_V of each head, b_U, and the cosines and sines of rotary positions."""
     pos = model.n_ctx
-    arrays = [model.joining[0].expand(pos, -1), *model.joining[1:]]
+    arrays = [model.joining[0][:pos].expand(pos, -1), *model.joining[1:]]
     for heads in cast(Sequence[OpenedAttention], model.layers):
         for b_Q, b_K, b_V in zip(heads.b_Q, heads.b_K, heads.b_V, strict=True):
             arrays += [b_Q[:pos].expand(pos, -1), b_K[:pos].expand(pos, -1), b_V]

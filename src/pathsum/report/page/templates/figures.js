@@ -20,8 +20,8 @@
       const far = ({ x, y }) => Math.hypot(box.x + x * box.width - clientX, box.y + y * box.height - clientY);
       if (stacked && matchMedia(stacked.media).matches) return; // the panels are elsewhere
       points ??= read();
-      near = points.reduce((a, b) => (far(b) < far(a) ? b : a));
-      if (far(near) > NEAR) near = null;
+      near = points.reduce((a, b) => (a && far(a) <= far(b) ? a : b), null);
+      if (near && far(near) > NEAR) near = null;
       tip.hidden = !near;
       picture.style.cursor = near && shown.has(near.model) ? "pointer" : "";
       if (!near) return;

@@ -41,7 +41,7 @@ const sumOf = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 // Replace what is in a box. The focus stays at its place among the controls.
 function refill(box, ...content) {
-  const controls = () => [...box.querySelectorAll("button, input")];
+  const controls = () => [...box.querySelectorAll("button, input, [role=button]")];
   const at = controls().indexOf(document.activeElement);
   box.replaceChildren(...content);
   controls()[at]?.focus();

@@ -70,4 +70,4 @@ function unfold() {
 addEventListener("hashchange", unfold);
 addEventListener("load", unfold);
 
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
+addEventListener("beforeprint", () => document.querySelectorAll("details:not(#lab-tour)").forEach((d) => (d.open = true)));

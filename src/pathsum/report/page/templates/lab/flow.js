@@ -1,7 +1,7 @@
 "use strict";
 // The flow of one logit: a ribbon for each strand (paths.js), from its token through its heads to the logit, as wide as
 // its part is large. The smaller strands are two ribbons, one for each sign. say: words for a strand and for a source;
-// open is called with the strand that the reader chooses.
+// open is called with the strand that the reader chooses. Returns all strands.
 function drawFlow(box, run, position, token, say, open) {
   const STRANDS = 12;
   const [HEIGHT, GAP, LABEL, BAR] = [340, 22, 110, 8];
@@ -51,7 +51,11 @@ function drawFlow(box, run, position, token, say, open) {
     const ribbon = svg("path", { d, class: strand.value < 0 ? "less" : "more", "stroke-width": Math.max(1, thick(strand.value)), ...aria });
     ribbon.append(svg("title", {}, say.strand(strand)));
     ribbon.onclick = () => open(strand);
-    ribbon.onkeydown = ({ key }) => key === "Enter" && open(strand);
+    ribbon.onkeydown = (event) => {
+      if (!["Enter", " "].includes(event.key)) return;
+      event.preventDefault();
+      open(strand);
+    };
     return ribbon;
   });
   const label = (x, y, anchor, text, kind = "") => svg("text", { x, y, "text-anchor": anchor, class: kind }, text);
@@ -65,4 +69,5 @@ function drawFlow(box, run, position, token, say, open) {
   });
   const height = Math.max(...nodes.map(({ bottom }) => bottom)) + 4;
   refill(box, svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Flow of the logit" }, ...ribbons, ...marks));
+  return all;
 }

@@ -34,6 +34,7 @@
     const { kept } = state;
     const keptModel = kept && text_of[kept.model] === text_of[model.name] && (await models.get(kept.model)());
     if (wanted !== state) return;
+    if (!keptModel) state.kept = null; // of another text
     const random = state.text === null;
     const read = random ? tokenizer.randomTwice(state.seed, blockOf(model)) : [0, ...tokenizer.encode(state.text)];
     const tokens = read.slice(0, model.n_ctx);
@@ -117,13 +118,15 @@
 
   async function goToStep(to) {
     const all = await (steps ??= readTour());
+    if (!$("tour").open) return; // closed meanwhile
+    if (!all.length) return ($("step").textContent = "These models have no induction head to show.");
     stepNow = to;
     $("step").textContent = `${to + 1} of ${all.length}. ${all[to][1]}`; // first, so that it is read out first
     $("back").disabled = to === 0;
     $("next").disabled = to === all.length - 1;
     await act({ kept: null, ...all[to][0] });
     ofStep = address();
-    ring(all[to][2]);
+    if ($("tour").open) ring(all[to][2]);
   }
 
   // Rings the subject of a step, and brings it below the step.
@@ -178,8 +181,8 @@
   const difference = (value) => (value < 0 ? nats(value) : `+${nats(value)}`);
   const mean = (values) => sumOf(values) / values.length;
   const sayPath = (path) => spelled(path.join("→")) || "direct path";
-  const sayRoles = (path) => {
-    const known = path.map((name) => model.roles[name]).filter((role) => role && role !== "no label");
+  const sayRoles = (path, { roles }) => {
+    const known = path.map((name) => roles[name]).filter((role) => role && role !== "no label");
     return known.length ? ` (${known.join(" → ")})` : "";
   };
   const SHOWN = 6; // paths; the others are one row
@@ -297,13 +300,14 @@
   function drawMatrix() {
     const name = spelled(state.head);
     const [query, key] = [state.token, shownKey()];
-    $("head").textContent = `Head ${name}: ${model.roles[state.head]} (rows: queries; columns: keys)`;
+    const when = model.of ? " after training" : "";
+    $("head").textContent = `Head ${name}: ${model.roles[state.head]}${when} (rows: queries; columns: keys)`;
     paint($("matrix"), run.heads[state.head], 256);
     const compared = run !== other && other.heads[state.head];
     $("beside").hidden = !compared;
     if (compared) {
       paint($("beside-matrix"), compared, 256);
-      $("beside-said").textContent = `The same head: ${sayOther()}`;
+      $("beside-said").textContent = `Head ${name}: ${sayOther()}`;
     }
     $("matrix").ariaLabel =
       `Attention of head ${name}: a row for each query, a column for each key. Arrow keys choose a pair.`;
@@ -341,7 +345,7 @@
     $("undo").disabled = !state.off.length;
     $("keep").textContent = state.kept ? "Compare with the intact model" : "Keep, to compare with";
     const stage = stages.indexOf(state.model);
-    $("training").hidden = stage < 0;
+    $("training").hidden = stage < 0 || stages.length < 2;
     $("stage").value = stage;
     $("stage").ariaValueText = $("at").textContent = stage < 0 ? "" : (titled(state.model).split(" at ")[1] ?? "the end");
   }
@@ -362,10 +366,11 @@
     const heading = make("h3", {}, "After ", ...place(state.token));
     refill($("predictions"), heading, table(caption, columns, rows, "Predictions"));
     drawPaths(target);
-    drawFlow($("flow"), run, state.token, target, words, openStrand);
+    const strands = drawFlow($("flow"), run, state.token, target, words, openStrand);
     $("flow-of").replaceChildren("How the logit of ", code(tokenizer.words[target]), " is made after ", ...place(state.token));
-    const same = opened && logitStrands(run, state.token, target).find((strand) => words.strand(strand, 1) === words.strand(opened, 1));
-    same ? openStrand(same) : $("arithmetic").replaceChildren();
+    const key = ({ path, source }) => path && String([...path, source]);
+    const again = opened && strands.find((strand) => key(strand) === key(opened));
+    again ? openStrand(again) : $("arithmetic").replaceChildren();
   }
 
   const logit = (value, kind, vars = {}) => make("span", { className: `number ${kind}`, vars }, signed(value, 3));
@@ -375,11 +380,11 @@
     const split = (r) =>
       new Map(
         logitPaths(r, state.token, target).map(({ path, value }) => {
-          roles.set(sayPath(path), sayRoles(path));
+          roles.set(sayPath(path), sayRoles(path, r.model));
           return [sayPath(path), value];
         }),
       );
-    const [now, before] = [split(run), split(other)];
+    const [before, now] = [split(other), split(run)]; // the names of the run's own roles come last
     const size = (name) => Math.abs(now.get(name) ?? 0);
     const names = [...new Set([...now.keys(), ...before.keys()])]; // those that an intervention removes, too
     names.sort((a, b) => size(b) - size(a));
@@ -426,8 +431,9 @@
       return [way.places.join(" → "), ...factors.flatMap((factor, i) => (i ? ["×", factor] : [factor])), "=", logit(value(way), "part")];
     });
     const others = ways.slice(SHOWN);
+    const left = strand.value - sumOf(ways.slice(0, SHOWN).map(value)); // with those too small to be listed
     const blank = Array(6).fill("");
-    if (others.length) rows.push([`${others.length} other ways`, ...blank, logit(sumOf(others.map(value)), "part")]);
+    if (others.length) rows.push([`${others.length} other ways`, ...blank, logit(left, "part")]);
     for (const part of (strand.some ?? []).slice(0, SHOWN)) rows.push([words.strand(part).split(":")[0], ...blank, logit(part.value, "part")]);
     rows.push(["sum", ...blank, logit(strand.value, "total")]);
     const columns = ["positions", "attention", "×", "norm scales", "×", "entry", "=", "logit"];

@@ -81,13 +81,14 @@ function logitStrands(run, position, token) {
 // Where a strand begins: at a token (its number), at a constant (its name), or at the mean write of a head ("mean").
 const beginning = (run, { path, source }) => source ?? (run.heads[path[0]] ? "mean" : path[0]);
 
-// The ways of a strand through the positions, first to last: attention and scales multiply to a part of its weight.
+// The ways of a strand through the positions, first to last: attention and scales multiply to a part of its weight. Those
+// with less than a ten-millionth of attention are left out.
 function strandRoutes(run, position, { path, source }) {
   const { tokens, scales, model } = run;
   let routes = [{ places: [position], attention: 1, scale: scales[model.n_layers][position] }];
   for (const name of path.toReversed()) {
     const { pattern, layer } = run.heads[name];
-    routes = routes.flatMap(({ places, attention, scale }) =>
+    routes = routes.filter(({ attention }) => attention > 1e-7).flatMap(({ places, attention, scale }) =>
       (name === path[0] ? [source] : range(places[0] + 1)).map((key) => ({
         places: [key, ...places],
         attention: attention * (pattern[places[0] * tokens.length + key] ?? 0),

@@ -59,7 +59,7 @@ function tourSteps([zero, one, two], fresh, copied) {
     ],
     [
       both && { ...both, off: [`${previous}-${induction}-K`] },
-      `The test. The keys of head ${late} no longer read head ${early}; nothing else has changed. The head is gone, and ` +
+      `The test. The keys of head ${late} no longer read head ${early}; nothing else has changed. Its line is gone, and ` +
         "the second copy costs more. Undo it, and try your own text in which a rare name occurs twice.",
       "tokens",
     ],

@@ -28,7 +28,7 @@
     });
     const said = [true, false].filter((where) => again.includes(where)).map((where) => {
       const n = again.filter((r) => r === where).length;
-      const what = where ? `${n} tokens that complete a pair seen before (dotted)` : `${n} others`;
+      const what = where ? `${n} token${n === 1 ? "" : "s"} that complete a pair seen before (dotted)` : `${n} others`;
       const [a, b] = [before, after].map((losses) => mean(losses, where));
       return `${what}: ${signed(a, 2)}${cut ? ` → ${signed(b, 2)}` : ""} nats`;
     });

@@ -121,12 +121,17 @@ def story(
 
 def _live(exported: Sequence[dict[str, Any]], results: Results) -> str:
     """Return what reads the first sentence, the deepest model of the lab; "" if it has no induction head."""
-    last = [model for model in exported[0]["models"] if "of" not in model][-1:] if exported else []
+    last = _trained(exported)[-1:]
     if not any(roles(results.cells[model["name"]])["induction"] for model in last):
         return ""
     layers = {2: "two", 3: "three", 4: "four"}.get(n := last[0]["n_layers"], str(n))
     trained = "" if "opened" in results.provenance else f" that saw nothing but {_source(results.corpus.name)}"
     return f"A model of {layers} layers{trained}"
+
+
+def _trained(exported: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the models of the report's own text, without earlier checkpoints of one."""
+    return [model for model in exported[0]["models"] if "of" not in model] if exported else []
 
 
 def _source(name: str) -> str:
@@ -139,7 +144,8 @@ def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
     """Return the section with the lab: models, ``exported`` by text, that run in the reader's browser."""
     cells = {name: cell for some in (results, *results.texts.values()) for name, cell in some.cells.items()}
     models = tuple({**m, **roles(cells[m.get("of", m["name"])])} for text in exported for m in text["models"])
-    deepest = [model["name"] for model in exported[0]["models"] if "of" not in model][-1]
+    trained = _trained(exported)
+    deepest = trained[-1]["name"]
     opened = "opened" in results.provenance
     about = {
         "texts": [
@@ -156,7 +162,7 @@ def _lab(exported: Sequence[dict[str, Any]], results: Results) -> Section:
     }
     found = {
         "opened": opened,
-        "some": sum("of" not in model for model in exported[0]["models"]) < len(results.layer_counts()),
+        "some": len(trained) < len(results.layer_counts()),
         "others": [text["text"] for text in exported[1:] if text["models"]],
     }
     return told.section(LAB, "chapters/lab", found, {"lab": Widget("lab", LAB, models, about)})

@@ -41,13 +41,14 @@ def export(
     """Return the data of the lab for one text: its name, the tokenizer, passages of it, and ``models`` with names.
     ``earlier``: checkpoints of the last model."""
     inputs = windows[:, :-1]
-    made = [packed_model(name, half_precision(model), inputs) for name, model in ({**models, **earlier}).items()]
-    of = {name: {"of": list(models)[-1]} for name in earlier}
+    made = [packed_model(name, half_precision(model), inputs) for name, model in models.items()]
+    for name, model in earlier.items():
+        made.append(packed_model(name, half_precision(model), inputs) | {"of": list(models)[-1]})
     return {
         "text": text,
         "tokenizer": packed_tokenizer(tokenizer),
         "passages": [tokenizer.decode(window[1:].tolist()).strip("\ufffd") for window in inputs[:PASSAGES]],
-        "models": [model | of.get(model["name"], {}) for model in made],
+        "models": made,
     }
 
 

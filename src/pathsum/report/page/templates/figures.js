@@ -4,7 +4,7 @@
   const NEAR = 16; // pixels
   const tip = make("div", { className: "tip", hidden: true, role: "tooltip" });
   document.body.append(tip);
-  const shown = new Set([...document.querySelectorAll("script[data-widget=heads_and_edges]")].map((s) => s.dataset.model));
+  const shown = modelsOf("heads_and_edges");
 
   for (const data of document.querySelectorAll("script.points")) {
     const picture = data.closest("figure").querySelector("img");

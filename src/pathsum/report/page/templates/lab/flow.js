@@ -58,7 +58,7 @@ function drawFlow(box, run, position, token, say, open) {
     };
     return ribbon;
   });
-  const label = (x, y, anchor, text, kind = "") => svg("text", { x, y, "text-anchor": anchor, class: kind }, text);
+  const label = (x, y, anchor, text) => svg("text", { x, y, "text-anchor": anchor }, text);
   const marks = nodes.filter(({ name }) => name !== "").flatMap(({ column, name, top, bottom, value }) => {
     const bar = svg("path", { d: `M${x(column)} ${top}V${Math.max(bottom, top + 1)}`, class: "node", "stroke-width": BAR });
     const middle = (top + bottom) / 2 + 4;

@@ -37,16 +37,20 @@ class Model {
   // The factor of the norm at each position. The matrices that follow are centred.
   scales(x) {
     return range(x.length / this.d_model).map((i) => {
-      const row = x.slice(i * this.d_model, (i + 1) * this.d_model);
-      if (this.norm === "layer") centre(row, this.d_model);
-      return this.norm === "none" ? 1 : 1 / Math.sqrt(dot(row, row) / this.d_model + this.eps);
+      if (this.norm === "none") return 1;
+      let row = x.subarray(i * this.d_model, (i + 1) * this.d_model);
+      if (this.norm === "layer") centre((row = row.slice()), this.d_model);
+      return 1 / Math.sqrt(dot(row, row) / this.d_model + this.eps);
     });
   }
 
-  // The constants that join the stream before a layer: a row for each of n positions.
+  // The constants that join the stream before a layer: a row for each of n positions; undefined if they are zero.
   joins(layer, n) {
     const found = this.joining?.[layer];
-    return found && (layer ? Float32Array.from({ length: n * this.d_model }, (_, i) => found[i % this.d_model]) : found.subarray(0, n * this.d_model));
+    if (!found?.some(Boolean)) return undefined;
+    return layer
+      ? Float32Array.from({ length: n * this.d_model }, (_, i) => found[i % this.d_model])
+      : found.subarray(0, n * this.d_model);
   }
 
   // Queries or keys of the positions from `first` on, rotated by them.
@@ -88,7 +92,8 @@ class Run {
     const { d_model, W_E } = model;
     this.embedded = new Float32Array(tokens.length * d_model);
     tokens.forEach((t, i) => this.embedded.set(W_E.subarray(t * d_model, (t + 1) * d_model), i * d_model));
-    const join = (x, layer) => (model.joining ? added(x, model.joins(layer, tokens.length), 1) : x);
+    this.joining = range(model.n_layers + 1).map((layer) => model.joins(layer, tokens.length));
+    const join = (x, layer) => (this.joining[layer] ? added(x, this.joining[layer], 1) : x);
     let x = join(this.embedded, 0);
     this.scales = [];
     for (const [i, layer] of model.layers.entries()) {

@@ -8,13 +8,13 @@
 // embedding of each token, the attention along the path times the norm's scales; null for a path from a mean.
 function streamPaths(run, layer, position) {
   const found = [];
-  const begin = (name, path, vector) => found.push({ path: [name, ...path], weights: null, vector: through(run, path, vector) });
+  const begin = (path, vector) => found.push({ path, weights: null, vector });
   const walk = (layer, weights, path) => {
     found.push({ path, weights, vector: through(run, path, weightedSum(weights, run.embedded)) });
-    for (let at = 0; at <= layer; at++) {
-      const joining = run.model.joins(at, run.tokens.length);
-      if (joining?.some(Boolean)) begin(at ? `bias of layer ${at - 1}` : "positions", path, weightedSum(weights, joining));
-    }
+    run.joining.slice(0, layer + 1).forEach((joining, at) => {
+      const name = at ? `bias of layer ${at - 1}` : "positions";
+      if (joining) begin([name, ...path], through(run, path, weightedSum(weights, joining)));
+    });
     for (const head of run.model.layers.slice(0, layer).flat()) {
       const ran = run.heads[head.name];
       const longer = [head.name, ...path];
@@ -22,10 +22,9 @@ function streamPaths(run, layer, position) {
       const written = ran.mode === "mean" && weightedSum(weights, ran.write);
       if (!written && head.b_V?.some(Boolean)) {
         const write = timesTransposed(head.b_V, head.W_O, run.model.d_head);
-        const vector = through(run, path, write.map((x) => x * sumOf(weights)));
-        found.push({ path: ["value bias", ...longer], weights: null, vector });
+        begin(["value bias", ...longer], through(run, path, write.map((x) => x * sumOf(weights))));
       }
-      if (written) found.push({ path: longer, weights: null, vector: through(run, path, written) });
+      if (written) begin(longer, through(run, path, written));
       else walk(head.layer, scaled(weightedSum(weights, ran.pattern), run.scales[head.layer]), longer);
     }
   };

@@ -3,9 +3,9 @@
 from typing import Any
 
 from pathsum.claims.formatting import millions
+from pathsum.records.corpora import FILE, read_onsets
 from pathsum.records.corpus import CorpusSummary
 from pathsum.records.onsets import TextOnsets
-from pathsum.report.corpora import FILE, read_onsets
 from pathsum.text.onset_law import forecast
 from pipelines import grid
 from pipelines.paths import REPORTS

@@ -27,6 +27,7 @@ CALIBRATION = Path("reports/calibration")  # committed, with its fingerprint
 DETECTORS, COVERAGE = "detectors.jsonl", "coverage.jsonl"  # in it
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
+JOBS = "PATHSUM_JOBS"  # environment variable: number of models at a time
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
 MISTAKES = (ValueError, OSError, ImportError, MemoryError, BrokenExecutor)  # told in one message, without a traceback
 EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package

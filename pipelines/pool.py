@@ -12,9 +12,8 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from pipelines.paths import MISTAKES, ROOT, THREADS, cores, message, params, section
+from pipelines.paths import JOBS, MISTAKES, ROOT, THREADS, cores, message, params, section
 
-JOBS = "PATHSUM_JOBS"  # environment variable: number of models at a time
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import multiprocessing
+import os
 from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -19,11 +20,12 @@ from pathsum.config import CellConfig, ExtractConfig, TrackingConfig, load
 from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_records, read_value
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.records.corpora import FILE, read_onsets, read_rows
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.compare import MEASURED
-from pathsum.report.corpora import FILE, read_onsets, read_rows, row
+from pathsum.report.corpora import row
 from pathsum.report.figures.base import in_detail
 from pathsum.report.page.lab import export, runs_on_page
 from pathsum.report.story import draw_all
@@ -36,6 +38,7 @@ from pipelines.handwritten import computed
 from pipelines.paths import (
     CIRCUITS,
     CLAIMS,
+    JOBS,
     MODELS,
     PREREGISTRATION,
     REFERENCE_RUN,
@@ -77,8 +80,10 @@ def read_lab(text: str, results: Results, depths: Collection[int], config: Extra
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
         values, spawn = params(), multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:  # draws every other figure
-            second.submit(int)  # starts the process, which imports what it needs while this one reads the records
+        shares = 1 if os.environ.get(JOBS) == "1" else 2  # of the figures, each drawn by one process
+        with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:
+            if shares > 1:
+                second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
             results = dataclasses.replace(results, provenance=about, known=read_onsets(REPORTS / FILE))
@@ -93,11 +98,13 @@ if __name__ == "__main__":
             rows = [row(text, found, verdicts[text]) for text, found in results.texts.items()]
             rows += [r for r in read_rows(REPORTS / FILE) if r["corpus"] not in (results.corpus.name, *results.texts)]
             registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
-            others = second.submit(draw_all, results, 1, 2)
+            others = [second.submit(draw_all, results, share, shares) for share in range(1, shares)]
             sizes = load(ExtractConfig, section(values, "extract"), "extract")
             exported = [read_lab("", results, results.layer_counts(), sizes)]
             exported += [read_lab(text, found, [1, 2], sizes) for text, found in results.texts.items()]
-            figures = draw_all(results, 0, 2) | others.result()
+            figures = draw_all(results, 0, shares)
+            for drawn in others:
+                figures |= drawn.result()
         write_report(results, claims, figures, REPORTS, registered, exported, rows)
         cells = grid.every(values)
         tracking = load(TrackingConfig, section(values, "tracking"), "tracking")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from pathsum.core.store import held, keep
-from pipelines.paths import CIRCUITS, MODELS, RECORDS, RUNS, stage
+from pipelines.paths import CIRCUITS, JOBS, MODELS, RECORDS, RUNS, stage
 
 LOCK, WORK = Path(".dvc/tmp/repro.lock"), "computes results in this folder"
 REPORT = ("pipelines.verify", "pipelines.report")
@@ -78,7 +78,7 @@ if __name__ == "__main__":
         if not Path("dvc.yaml").is_file():
             raise ValueError(f"expected dvc.yaml in {Path.cwd()}, found none; run this in the root of the repository")
         if given.jobs:
-            from pipelines.pool import JOBS, at_a_time
+            from pipelines.pool import at_a_time
 
             os.environ[JOBS] = given.jobs
             at_a_time()  # refuses a wrong number before any work

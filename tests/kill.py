@@ -31,7 +31,7 @@ STAGES = {
     "calibrate": "reports/calibration",
     "report": "reports/figures",
 }
-REPRO = (sys.executable, "-m", "pipelines.repro")
+REPRO = (sys.executable, "-m", "pipelines.repro", "--jobs=2")
 MENDED_BY = re.findall(r"`(git checkout [^`]*)`", Path("docs/recovery.md").read_text())[0]
 COMPARED = ("data", "models", "circuits", "reports")
 LONG, GONE = 12.0, 5.0  # seconds to the latest kill; seconds after which no process of the command may run

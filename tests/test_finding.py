@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pathsum.claims import registry
 from pathsum.claims.judging import NOT, OWN, PARTLY, REPRODUCED
-from pathsum.report.corpora import read_rows
+from pathsum.records.corpora import read_rows
 from pipelines.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

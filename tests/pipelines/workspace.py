@@ -19,6 +19,7 @@ def environment(folder: Path) -> dict[str, str]:
     path = os.pathsep.join([str(folder / "src"), str(folder)])
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     kept = {k: v for k, v in os.environ.items() if k not in ("DVC_EXP_NAME", "WANDB_MODE")}
+    kept = {"PATHSUM_JOBS": "1", **kept}  # two files of tests run at a time
     return {**kept, "PYTHONPATH": path, "PATH": tools, "PYTHONDONTWRITEBYTECODE": "1", "DVC_NO_ANALYTICS": "1"}
 
 

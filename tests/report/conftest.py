@@ -9,9 +9,10 @@ import pytest
 
 from pathsum.claims.registry import judge_all
 from pathsum.records.composition import CompositionRow
+from pathsum.records.corpora import Row
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
-from pathsum.report.corpora import Row, row
+from pathsum.report.corpora import row
 from pathsum.report.page.lab import export
 from pathsum.report.story import draw_all
 from tests.report import synthetic

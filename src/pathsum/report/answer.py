@@ -6,9 +6,9 @@ from typing import Any
 
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.zero_layers import TOLERANCE
+from pathsum.records.corpora import Row
 from pathsum.records.results import Results
 from pathsum.report import told
-from pathsum.report.corpora import Row
 from pathsum.report.themes import one_layer, suffixes
 from pathsum.report.told import Frames
 

@@ -12,11 +12,11 @@ from pathsum.claims.preregistration import Preregistration
 from pathsum.core.storage import frame
 from pathsum.records import registry
 from pathsum.records.calibration import CalibrationRow, CoverageRow
+from pathsum.records.corpora import Row
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.corpora import Row
 from pathsum.report.page.render import html, markdown
 from pathsum.report.story import UNFROZEN, story
 from pathsum.report.theme import Figures

@@ -1,6 +1,5 @@
 """Verdicts on several corpora: reports/corpora.csv with one row per corpus, and its summary reports/corpora.md."""
 
-import csv
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import millions, number
 from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
+from pathsum.records.corpora import FILE, Row, read_rows
 from pathsum.records.onsets import TextOnsets
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES
@@ -17,8 +17,6 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.page.document import MARKS
 from pathsum.report.page.render import markdown_text
 
-FILE = "corpora.csv"
-Row = dict[str, str]
 HEADINGS = {  # heading of each column of the first table
     "corpus": "corpus",
     "corpus_hash": "corpus hash",
@@ -87,29 +85,6 @@ def text_onsets(name: str, results: Results) -> TextOnsets:
         tokens=min((s.tokens_seen for s in two), default=0),
         onset_tokens=tuple(s.onset_tokens for s in two),
     )
-
-
-def read_onsets(path: Path) -> list[TextOnsets]:
-    """Return the onsets of every row of corpora.csv at ``path``; none if there is no such file."""
-    return [
-        TextOnsets(
-            text=r["corpus"],
-            corpus_hash=r["corpus_hash"],
-            saving_nats=float(r["induction_saving_nats"]),
-            repeat_weight=float(r["repeat_weight"]),
-            batch=int(r["batch"]),
-            n_ctx=int(r["n_ctx"]),
-            tokens=int(r["tokens"]),
-            onset_tokens=tuple(None if n == "none" else int(n) for n in r["onset_tokens"].split()),
-        )
-        for r in read_rows(path)
-        if "tokens" in r  # rows before 2026-11-30 have no onset to compare
-    ]
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of corpora.csv at ``path``; none if there is no such file."""
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.exists() else []
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> list[str]:

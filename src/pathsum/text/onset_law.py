@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import linregress, t
+from scipy.special import stdtrit
 
 from pathsum.records.onsets import TextOnsets
 
@@ -44,7 +44,7 @@ class Law:
         x = np.log(max(text.saving_nats, NOTHING))
         error = self.spread * np.sqrt(1 + 1 / self.texts + (x - self.center) ** 2 / self.squares)
         middle = self.intercept + self.slope * x + 0.5 * np.log(text.batch * text.n_ctx)
-        half = t.ppf(0.975, self.texts - 2) * error
+        half = stdtrit(self.texts - 2, 0.975) * error
         return Forecast(*(float(np.exp(middle + side * half)) for side in (0, -1, 1)))
 
 
@@ -56,9 +56,10 @@ def fit(texts: Sequence[TextOnsets]) -> Law | None:
     y = np.log([(text.onset or 0) / np.sqrt(text.batch * text.n_ctx) for text in used])
     if len(used) < LEAST or np.ptp(x) == 0:
         return None
-    line, squares = linregress(x, y), len(used) * x.var()
-    spread = line.stderr * np.sqrt(squares)
-    return Law(float(line.intercept), float(line.slope), float(spread), len(used), float(x.mean()), float(squares))
+    slope, intercept = np.polyfit(x, y, 1)
+    spread = np.sqrt(np.square(y - slope * x - intercept).sum() / (len(used) - 2))
+    squares = np.square(x - x.mean()).sum()
+    return Law(float(intercept), float(slope), float(spread), len(used), float(x.mean()), float(squares))
 
 
 def forecast(text: TextOnsets, known: Sequence[TextOnsets]) -> Forecast | None:

@@ -70,7 +70,7 @@ class Figure:
     data: pd.DataFrame
     wide: bool  # whether the page shows it at full width
     points: tuple[Points, ...] = ()
-    narrow: bytes = b""  # SVG for a phone, if the panels can be stacked
+    narrow: bytes = b""  # SVG for a phone, if there is one
 
 
 def picture(
@@ -83,7 +83,7 @@ def picture(
     stacked: tuple[float, float] | None = None,
 ) -> Figure:
     """Paint a new canvas in the shared style, with names of models and heads spelled out, and return the figure.
-    ``stacked``: its size on a phone, if ``row`` makes its panels."""
+    ``stacked``: its size on a phone, if ``paint`` knows narrow canvases, as ``row`` does."""
 
     def painted(size: tuple[float, float]) -> tuple[Canvas, bytes]:
         canvas = Canvas(figsize=size, layout="constrained")

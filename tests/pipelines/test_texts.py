@@ -224,7 +224,7 @@ def test_a_text_gives_a_report_and_a_second_run_reads_it_again(tmp_path: Path, m
     prose(project / "a.txt")
     before = {path: path.read_bytes() for path in (project / "reports").rglob("*") if path.is_file()}
     command = (sys.executable, "-m", "pipelines.texts", "--profile", "smoke", "--only", "--separator", r"\n\n")
-    command += ("--text", "a.txt")
+    command += ("--text", "a.txt", "--jobs", "1")
     done = run(project, *command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert "pathsum: a@smoke: 2000 documents, 4.8 MB; 5% for tuning and as many for verdicts" in done.stderr
@@ -239,6 +239,8 @@ def test_a_text_gives_a_report_and_a_second_run_reads_it_again(tmp_path: Path, m
     assert not started(again.stdout + again.stderr)
     assert (rows := read(project / "reports")).keys() == {"a@smoke", *read(ROOT / "reports")}  # others are kept
     assert (rows["a@smoke"]["models"], rows["a@smoke"]["onsets"]) == ("1", "0 of 1")
+    seen = project / module.SCRATCH / "a@smoke" / module.READ
+    earlier = seen.read_text()
     edit(project / "a.txt", "\n\n", "\n\nnew ")  # a changed text is trained on
     with subprocess.Popen(
         command, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -247,6 +249,7 @@ def test_a_text_gives_a_report_and_a_second_run_reads_it_again(tmp_path: Path, m
         said = list(takewhile(lambda line: line != "Running stage 'train':\n", third.stdout or ()))
         os.killpg(third.pid, signal.SIGKILL)
     assert (third.returncode, "tokenize" in started("".join(said))) == (-signal.SIGKILL, True)
+    assert seen.read_text() != earlier
 
 
 @pytest.mark.parametrize(

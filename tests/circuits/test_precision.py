@@ -1,6 +1,6 @@
 """Broken weights are refused by name, half precision is computed in float32, and scores do not depend on the scale."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -26,7 +26,7 @@ from pathsum.circuits.paths import exactness
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_rows
 from pathsum.circuits.score_paths import variance_contrast
 from pathsum.circuits.subspaces import effective_rank, overlap
-from pathsum.circuits.token_clusters import singular_directions, token_clusters
+from pathsum.circuits.token_clusters import Cluster, singular_directions, token_clusters
 from pathsum.circuits.value_weighted import value_weighted
 from pathsum.core.weights import Head, Weights
 from pathsum.statistics.trajectories import principal_components
@@ -58,6 +58,11 @@ def stream(weights: Weights, seed: int = 1) -> Tensor:
 def pattern(weights: Weights) -> Tensor:
     g = torch.Generator().manual_seed(2)
     return torch.rand(2, len(weights.layers[0]), POS, POS, generator=g).to(weights.W_E.dtype).tril()
+
+
+def clusters(weights: Weights) -> Iterator[list[Cluster]]:
+    W_OV, generator = weights.layers[0][0].W_OV, torch.Generator().manual_seed(0)
+    return token_clusters(weights, [W_OV], ALL, 2, 3, generator)
 
 
 def rank(weights: Weights) -> Tensor:
@@ -102,9 +107,7 @@ EIGEN: dict[str, Callable[[Weights], Tensor]] = {
     "pair_matching_eigenvalues": lambda w: torch.tensor(
         positivity(pair_matching_eigenvalues(w, w.layers[1][0], ((), ((0, 0),)), (EVEN, EVEN), EVEN))
     ),
-    "token_clusters": lambda w: torch.tensor(
-        [c.cohesion for c in token_clusters(w, w.layers[0][0].W_OV, ALL, 2, 3, torch.Generator().manual_seed(0))]
-    ),
+    "token_clusters": lambda w: torch.tensor([c.cohesion for c in next(clusters(w))]),
 }
 
 

@@ -1,13 +1,14 @@
 """The records of a trained model agree with its weights."""
 
 import copy
+import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 
 from pathsum.extraction.cell import Part, extract, parts
-from pathsum.extraction.inputs import effective
+from pathsum.extraction.inputs import SOURCES, effective
 from pathsum.records import registry
 from pathsum.records.composition import CompositionRow
 from pathsum.records.corpus import BigramRow
@@ -47,6 +48,15 @@ def test_a_zero_layer_model_has_no_heads_and_has_learned_the_bigrams() -> None:
     assert cell.summary.prefix_matching is cell.summary.copying_heads is None
     assert cell.summary.direct_path_kl_nats < 0.2  # each token is followed by one of two: log 2 is unknowable
     assert cell.rows(BigramRow)[0].count >= cell.rows(BigramRow)[-1].count > 0
+
+
+def test_copying_is_judged_by_at_most_2048_tokens_of_the_text() -> None:
+    assert evidence().sources.tolist() == evidence().unigram.nonzero()[:, 0].tolist()
+    counts = torch.arange(10_000.0) % 3
+    drawn = dataclasses.replace(evidence(), unigram=counts).sources
+    assert len(drawn.unique()) == SOURCES
+    assert (counts[drawn] > 0).all()
+    assert abs(drawn.double().mean().item() - 5_000) < 5 * 2_900 / SOURCES**0.5  # from all of the vocabulary
 
 
 def test_held_out_numbers_have_intervals_over_documents_and_the_excess_is_paired() -> None:

@@ -6,6 +6,7 @@ A table of counts is indexed as ``counts[token, next]``. With norms, scale the c
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -80,18 +81,13 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
-        weight = rows.counts
-        occurs = weight > 0
-        x = _centred(rows.model_log_prob, weight)
-        y = _centred(rows.corpus_log_prob.where(occurs, 0), weight)
-        xx += (weight * x * x).sum().item()
-        xy += (weight * x * y).sum().item()
-        yy += (weight * y * y).sum().item()
+        row_xx, row_yy, _, row_xy, *_ = _moments(rows).sum(0).tolist()
+        xx, yy, xy = xx + row_xx, yy + row_yy, xy + row_xy
         p = rows.corpus_log_prob.exp()
         nats = torch.where(p > 0, p * (rows.corpus_log_prob - rows.model_log_prob), 0).sum(-1)
-        divergence += (weight.sum(-1) * nats).sum().item()
-        pairs += int(occurs.sum())
-        total += weight.sum().item()
+        divergence += (rows.counts.sum(-1) * nats).sum().item()
+        pairs += int(rows.counts.count_nonzero())
+        total += rows.counts.sum().item()
     flat = min(xx, yy) < total * FLAT_NATS**2
     return BigramFit(correlation=0.0 if flat else xy / (xx * yy) ** 0.5, kl_nats=divergence / total, pairs=pairs)
 
@@ -101,13 +97,16 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
     log-probabilities in the corpus and by the direct path. Errors as in ``compare_with_corpus``."""
     best: list[BigramPair] = []
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
-        for i in rows.counts.flatten().topk(min(k, rows.counts.numel())).indices.tolist():
+        most = rows.counts.flatten().topk(min(k, rows.counts.numel()))
+        for n, i in zip(most.values.tolist(), most.indices.tolist(), strict=True):
+            if len(best) == k and n <= best[-1].count:
+                break
             row, out = divmod(i, rows.counts.shape[1])
             best.append(
                 BigramPair(
                     token=int(rows.tokens[row]),
                     next=out,
-                    count=round(rows.counts[row, out].item()),
+                    count=round(n),
                     corpus_log_prob_nats=rows.corpus_log_prob[row, out].item(),
                     model_log_prob_nats=rows.model_log_prob[row, out].item(),
                 )
@@ -141,9 +140,18 @@ class _Rows:
 
     tokens: Tensor
     counts: Float[Tensor, "source out"]
-    corpus_log_prob: Float[Tensor, "source out"]
-    unigram_log_prob: Float[Tensor, "out"]  # log P(next), −inf for tokens that never follow
-    model_log_prob: Float[Tensor, "source out"]
+    smoothing: float
+    unigram: Float[Tensor, "out"]  # P(next)
+    direct: LowRank
+
+    @cached_property
+    def corpus_log_prob(self) -> Float[Tensor, "source out"]:
+        total = self.counts.sum(-1, keepdim=True) + self.smoothing
+        return ((self.counts + self.smoothing * self.unigram) / total).log()
+
+    @cached_property
+    def model_log_prob(self) -> Float[Tensor, "source out"]:
+        return (self.direct.left @ self.direct.right[:, self.tokens]).mT.to(torch.float64).log_softmax(-1)
 
 
 def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[_Rows]:
@@ -161,29 +169,28 @@ def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: 
         following += some.sum(0)
     if following.sum() == 0:
         raise ValueError("expected counts of pairs, got none at all; count a corpus of at least two tokens")
-    prior = smoothing * following / following.sum()
-    unigram = (following / following.sum()).log()
+    unigram = following / following.sum()
     for start in range(0, n_tokens, block):
         some = counts[start : start + block].to(following)
         seen = some.sum(-1).nonzero().squeeze(-1)
-        some, tokens = some[seen], seen + start
-        corpus = ((some + prior) / (some.sum(-1, keepdim=True) + smoothing)).log()
-        logits = (direct.left @ direct.right[:, tokens]).mT.to(torch.float64)
-        yield _Rows(tokens, some, corpus, unigram, logits.log_softmax(-1))
-
-
-def _centred(x: Tensor, weight: Tensor) -> Tensor:
-    """Subtract from each row its weighted mean, which the softmax ignores."""
-    return x - (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)
+        yield _Rows(seen + start, some[seen], smoothing, unigram, direct)
 
 
 def _moments(rows: _Rows) -> Float[Tensor, "token kind"]:
     """Return, for each current token, the weighted sums of x², y², u², xy, yu and xu over its pairs. x is the
     log-probability by the direct path, y = log P(next | token) and u = log P(next), each minus its weighted mean."""
-    weight = rows.counts
-    x = _centred(rows.model_log_prob, weight)
-    y, u = (_centred(table.where(weight > 0, 0), weight) for table in (rows.corpus_log_prob, rows.unigram_log_prob))
-    return torch.stack([(weight * a * b).sum(-1) for a, b in ((x, x), (y, y), (u, u), (x, y), (y, u), (x, u))], -1)
+    row, out = rows.counts.nonzero(as_tuple=True)
+    weight = rows.counts[row, out]
+
+    def by_row(values: Tensor) -> Tensor:
+        return weight.new_zeros(len(rows.tokens)).index_add(0, row, values)
+
+    def centred(values: Tensor) -> Tensor:  # the softmax ignores a row's mean
+        return values - (by_row(weight * values) / by_row(weight))[row]
+
+    tables = rows.model_log_prob[row, out], rows.corpus_log_prob[row, out], rows.unigram.log()[out]
+    x, y, u = map(centred, tables)
+    return torch.stack([by_row(weight * a * b) for a, b in ((x, x), (y, y), (u, u), (x, y), (y, u), (x, u))], -1)
 
 
 def _correlations(sums: Float[Tensor, "*n kind"]) -> Iterator[Tensor]:

@@ -58,15 +58,14 @@ def top_rows(
     return torch.cat([values for values, _ in tops]), torch.cat([rows for _, rows in tops])
 
 
-def _largest(
-    table: Float[Tensor, "*shape columns"], k: int
-) -> tuple[Float[Tensor, "*shape k"], Int[Tensor, "*shape k"]]:
+def _largest(table: Float[Tensor, "n columns"], k: int) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
     """Return the ``k`` largest entries of each row and their columns, largest first, ties in column order (``topk``
     does not define the order of ties)."""
-    least = table.topk(k).values[..., -1:]
-    above, tied = table > least, table == least
-    kept = above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
-    places = kept.nonzero()[:, -1].view(*table.shape[:-1], k)
+    values, found = table.topk(min(k + 1, table.shape[-1]))
+    tied = (values[:, k:] == values[:, k - 1 : k]).any(-1)  # rows in which topk chose between equal entries
+    places = found[:, :k]
+    places[tied] = table[tied].sort(dim=-1, descending=True, stable=True).indices[:, :k]
+    places = places.sort().values
     values, order = table.gather(-1, places).sort(dim=-1, descending=True, stable=True)
     return values, places.gather(-1, order)
 

@@ -4,14 +4,14 @@ written along one singular direction (docs/framework.md §3.11 and §3.12).
 Scale the columns of ``W_E`` first, as in ``qk_ov``.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.precision import finite, scaled
-from pathsum.circuits.qk_ov import ov_circuit
+from pathsum.circuits.precision import checked, finite, scaled
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 from pathsum.statistics.rotation import random_rotation
@@ -40,11 +40,35 @@ class Direction:
     written: Int[Tensor, "k"]
 
 
+@dataclass(frozen=True)
+class _Ends:
+    """What the circuits W_U W_OV W_E of all heads have in common; ``W_U`` is centered over the vocabulary."""
+
+    sources: Int[Tensor, "source"]
+    read: Float[Tensor, "d_model source"]  # W_E of the sources
+    written: Float[Tensor, "source d_model"]  # W_U of the sources
+    through: Float[Tensor, "d_model d_model"]  # W_E W_U
+    reads: Float[Tensor, "d_model d_model"]  # W_E W_Eᵀ
+    writes: Float[Tensor, "d_model d_model"]  # W_Uᵀ W_U
+    d_vocab: int
+
+    @staticmethod
+    def of(weights: Weights, sources: Int[Tensor, "source"]) -> "_Ends":
+        W_E, W_U = finite(weights.W_E.double()), finite(weights.W_U.double())
+        W_U = W_U - W_U.mean(0)
+        return _Ends(sources, W_E[:, sources], W_U[sources], W_E @ W_U, W_E @ W_E.mT, W_U.mT @ W_U, len(W_U))
+
+
 def token_clusters(
-    weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
-) -> list[Cluster]:
-    """Return the groups of tokens that a head copies, from the eigenvectors of the OV circuit (``ov_circuit``) with the
-    largest real positive eigenvalues.
+    weights: Weights,
+    W_OVs: Sequence[LowRank],
+    sources: Int[Tensor, "source"],
+    vectors: int,
+    k: int,
+    generator: torch.Generator,
+) -> Iterator[list[Cluster]]:
+    """Yield, for each of ``W_OVs``, the groups of tokens that the head copies, from the eigenvectors of the OV circuit
+    (``ov_circuit``) with the largest real positive eigenvalues.
 
     There are at most ``vectors`` groups, the one of the largest eigenvalue first, and none without such an eigenvalue.
     A group consists of the ``k`` tokens of ``sources`` (ids) with the largest weight in one eigenvector, whose largest
@@ -53,12 +77,14 @@ def token_clusters(
     if ``k`` < 2 or there are fewer than ``k`` sources, or for weights with NaN or infinity. See docs/framework.md
     §3.11."""
     _check(sources, k, least=2)
-    exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
-    rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
-    rotated = (_groups(ov_circuit(exact, W_OV.then(rotation)), sources, vectors, k) for rotation in rotations)
-    null = torch.tensor([cohesion for groups in rotated for _, _, cohesion in groups])
-    chance, spread = (null.mean().item(), null.std().item()) if len(null) > 1 else (0.0, 0.0)
-    return [Cluster(*group, chance, spread) for group in _groups(ov_circuit(exact, W_OV), sources, vectors, k)]
+    ends = _Ends.of(weights, sources)
+    for W_OV in W_OVs:
+        W_OV = checked(LowRank(W_OV.left.double(), W_OV.right.double()))
+        rotations = (random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS))
+        rotated = (_groups(ends, W_OV.then(rotation), vectors, k) for rotation in rotations)
+        null = torch.tensor([cohesion for groups in rotated for _, _, cohesion in groups])
+        chance, spread = (null.mean().item(), null.std().item()) if len(null) > 1 else (0.0, 0.0)
+        yield [Cluster(*group, chance, spread) for group in _groups(ends, W_OV, vectors, k)]
 
 
 def singular_directions(
@@ -85,20 +111,20 @@ def singular_directions(
     return found
 
 
-def _groups(
-    circuit: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int
-) -> list[tuple[float, Tensor, float]]:
-    """Return the eigenvalue, the tokens and the cohesion for each of the largest real positive eigenvalues."""
-    values, small = torch.linalg.eig(circuit.right @ circuit.left)
+def _groups(ends: _Ends, W_OV: LowRank, vectors: int, k: int) -> list[tuple[float, Tensor, float]]:
+    """Return the eigenvalue, the tokens and the cohesion for each of the largest real positive eigenvalues. Costs no
+    product over the vocabulary."""
+    values, small = torch.linalg.eig(W_OV.right @ ends.through @ W_OV.left)
+    energy = (W_OV.left.mT @ ends.writes @ W_OV.left) * (W_OV.right @ ends.reads @ W_OV.right.mT).mT
+    deviation = energy.sum().clamp(min=0).sqrt().item() / ends.d_vocab  # the mean of all entries is 0
     copied = ((values.imag == 0) & (values.real > 0)).nonzero().squeeze(-1)
     found = []
     for i in copied[values.real[copied].argsort(descending=True)][:vectors].tolist():
-        weight = circuit.left[sources] @ small[:, i].real
-        tokens = sources[(_sign(weight) * weight).topk(k).indices]
-        among = circuit.left[tokens] @ circuit.right[:, tokens]
+        weight = ends.written @ (W_OV.left @ small[:, i].real)
+        best = (_sign(weight) * weight).topk(k).indices
+        among = (ends.written[best] @ W_OV.left) @ (W_OV.right @ ends.read[:, best])
         mutual = (among.sum() - among.trace()).item() / (k * (k - 1))
-        deviation = circuit.norm().item() / (circuit.shape[0] * circuit.shape[1]) ** 0.5  # the mean of all entries is 0
-        found.append((values[i].real.item(), tokens, mutual / deviation))
+        found.append((values[i].real.item(), ends.sources[best], mutual / deviation))
     return found
 
 

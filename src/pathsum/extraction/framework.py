@@ -29,7 +29,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
     """Return the records ``heads``, ``eigenvalues``, ``composition``, ``distances`` and ``bigrams``."""
     return {
         "heads": head_rows(trained, data),
-        "eigenvalues": eigenvalue_rows(trained.weights),
+        "eigenvalues": eigenvalue_rows(trained.weights.to(torch.float64)),
         "composition": composition_rows(trained, data, config),
         "distances": distance_rows(trained.natural),
         "bigrams": bigram_rows(trained, data, config.top_k),
@@ -48,7 +48,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
         before = int(previous[0].argmax()) if layer > 0 else None
         for h, head in enumerate(heads):
             circuit = ov_circuit(weights, head.W_OV)
-            diagonal = eigenvalues.diagonal_rank(circuit, data.unigram.nonzero().squeeze(-1))
+            diagonal = eigenvalues.diagonal_rank(circuit, data.sources)
             keyed = None
             if before is not None:
                 early = weights.layers[0][before]

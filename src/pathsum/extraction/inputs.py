@@ -27,6 +27,7 @@ from pathsum.text.tokens import read_tokens
 from pathsum.text.windows import HeldOut
 
 SETTLED = 0.05  # share of training
+SOURCES = 2048
 _SEED = 2021
 
 Load = Callable[[], Transformer]  # reads a model from a checkpoint, in float32
@@ -81,6 +82,14 @@ class EvalData:
     def present(self) -> Float[Tensor, "vocab"]:
         """Return 1 for each token of the training text and 0 for others, as weights for sampling tokens uniformly."""
         return (self.unigram > 0).float()
+
+    @cached_property
+    def sources(self) -> Int[Tensor, "n"]:
+        """Return the tokens of the training text, at most ``SOURCES`` of them drawn at random, by which copying is
+        judged."""
+        present = self.unigram.nonzero().squeeze(-1)
+        drawn = torch.randperm(len(present), generator=torch.Generator().manual_seed(_SEED))[:SOURCES]
+        return present[drawn.sort().values]
 
     def repeats(
         self, n: int, n_ctx: int, generator: torch.Generator, weights: Float[Tensor, "vocab"] | None = None

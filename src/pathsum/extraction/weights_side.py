@@ -50,11 +50,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
     k = min(TOKENS, len(common))
     heads = [(layer, h, weights.layers[layer][h]) for layer, h in trained.places]
+    clusters = token_clusters(weights, [head.W_OV for *_, head in heads], common, CLUSTERS, k, generator)
     return {
         "token_clusters": [
             TokenClusterRow(layer=layer, head=h, rank=rank, **vars(c) | {"tokens": printed(data, c.tokens)})
-            for layer, h, head in heads
-            for rank, c in enumerate(token_clusters(weights, head.W_OV, common, CLUSTERS, k, generator), start=1)
+            for (layer, h, _), groups in zip(heads, clusters, strict=True)
+            for rank, c in enumerate(groups, start=1)
         ],
         "directions": [
             DirectionRow(
@@ -89,7 +90,6 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
     """Measure joint copying by heads with similar patterns, by the best of them, and by other sets of heads."""
-    present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):
         similarity = pattern_similarity(trained.natural.patterns[layer][:WINDOWS])
@@ -102,8 +102,8 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
                 continue
             others = [s for s in combinations(range(len(heads)), len(group)) if s != group]
             some = torch.randperm(len(others), generator=generator)[:OTHER_SETS].tolist()
-            chance = [eigenvalues.diagonal_rank(circuit(others[i]), present).top1 for i in some]
-            joint = eigenvalues.diagonal_rank(circuit(group), present)
+            chance = [eigenvalues.diagonal_rank(circuit(others[i]), data.sources).top1 for i in some]
+            joint = eigenvalues.diagonal_rank(circuit(group), data.sources)
             rows.append(
                 JointCopyingRow(
                     layer=layer,
@@ -112,7 +112,7 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
                     positivity=eigenvalues.positivity(circuit(group).eigenvalues()),
                     top1=joint.top1,
                     top5=joint.top5,
-                    best_top1=max(eigenvalues.diagonal_rank(circuit([h]), present).top1 for h in group),
+                    best_top1=max(eigenvalues.diagonal_rank(circuit([h]), data.sources).top1 for h in group),
                     chance_top1=sum(chance) / len(chance) if chance else None,
                 )
             )

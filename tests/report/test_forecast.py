@@ -55,4 +55,4 @@ def test_a_figure_shows_every_text_and_too_few_texts_show_nothing() -> None:
     few = replace(RESULTS, known=list(synthetic.KNOWN[:3]))
     assert forecast.facts(few) == {}
     assert forecast.onset_forecast(few) is None
-    assert "No model of this sweep" in forecast.section(few, {}).paragraphs[0]
+    assert "No model here" in forecast.section(few, {}).paragraphs[0]

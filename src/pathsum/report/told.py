@@ -149,7 +149,7 @@ def section(title: str, name: str, facts: Mapping[str, Any], blocks: Mapping[str
 
 def absent(title: str) -> Section:
     """Return the section in place of one that has nothing to show."""
-    return Section(title, ("No model of this sweep has what this section shows.",))
+    return Section(title, ("No model here has what this section shows.",))
 
 
 def from_facts(

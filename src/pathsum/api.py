@@ -150,8 +150,8 @@ class Model:
         return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
 
     def composition(self, rotations: int = ROTATIONS) -> pd.DataFrame:
-        """Return the composition scores (docs/framework.md §4.1) of every pair of heads in different layers, largest
-        multiple of chance first.
+        """Return the composition scores (docs/framework.md §4.1) of every pair of heads in different layers, the
+        largest first.
 
         A row has ``kind`` (Q, K or V), ``early``, ``late``, ``score`` (0..1), ``chance`` (1/√d_model), ``p_value``
         (two-sided, under random rotations, at least 2 / (1 + ``rotations``)) and ``q_value`` (Benjamini–Hochberg)."""

@@ -29,7 +29,7 @@ MEASURES = {  # by heading: the column, and its decimals
 def chapter(results: Results, claims: Sequence[ClaimResult], rows: Sequence[corpora.Row], figures: Figures) -> Section:
     """Compare the texts of the grid, and list the verdicts on all texts (``rows``: those on all but the first)."""
     if not rows:
-        return Section(TITLE, ("The grid has one text; “make corpora” adds others.",))
+        return Section(TITLE, ("There is one text here; “make corpora” compares several.",))
     own = corpora.row(results.corpus.name, results, claims)
     names = repeated_names.table(results.texts, "text", source="repeated_names", fold=False)
     found = {

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pathsum.circuits.bigram import UnigramControl, compare_with_corpus, direct_path, top_pairs, unigram_control
+from pathsum.core.lowrank import LowRank
 from tests import handmade
 
 D_VOCAB = 23
@@ -81,6 +82,13 @@ def test_a_flat_table_has_learned_nothing() -> None:
     assert fit.kl_nats == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_flat_table_has_no_correlation_with_long_rows_either() -> None:
+    """Negative control: rounding over 50,000 equal entries is not a correlation."""
+    counts, ones = torch.full((2, 50_000), 3.0, dtype=torch.float64), torch.ones(50_000, 1, dtype=torch.float64)
+    direct = LowRank(0.1 * ones, torch.ones(1, 2, dtype=torch.float64))
+    assert compare_with_corpus(direct, counts, smoothing=1.0).correlation == 0
+
+
 def test_counts_may_come_a_block_at_a_time() -> None:
     counts = some_counts()
 
@@ -109,6 +117,10 @@ def test_the_top_pairs_are_the_corpus_s_most_frequent(block: int) -> None:
         assert counts[p.token, p.next] == p.count
         assert p.corpus_log_prob_nats == pytest.approx(log_prob(counts.double(), 1.0)[p.token, p.next].item())
         assert p.model_log_prob_nats == pytest.approx(table[:, p.token].log_softmax(0)[p.next].item())
+    counts = torch.zeros(5, 5, dtype=torch.int64)  # the second block fills the list, and has further pairs
+    counts[0, 0], counts[1] = 1, torch.arange(10, 5, -1)
+    pairs = top_pairs(direct_path(handmade.bigram(torch.zeros(5, 5))), counts, k=7, smoothing=1.0, block=1)
+    assert [p.count for p in pairs] == [10, 9, 8, 7, 6, 1]
     counts = torch.zeros(D_VOCAB, D_VOCAB)  # pairs that never occur are left out
     counts[2, 3] = 5
     pairs = top_pairs(direct_path(handmade.random_weights(seed=0, n_layers=0)), counts, k=11, smoothing=0.0)

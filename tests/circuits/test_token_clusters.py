@@ -16,7 +16,7 @@ GROUPS = ((3, 7, 11, 19), (2, 5, 13, 17))
 
 def clusters(weights: Weights, vectors: int = 2, k: int = 4, sources: Tensor = ALL) -> list[Cluster]:
     W_OV = weights.layers[0][0].W_OV
-    return next(token_clusters(weights, [W_OV], sources, vectors, k, torch.Generator().manual_seed(1)))
+    return token_clusters(weights, [W_OV], sources, vectors, k, torch.Generator().manual_seed(1))[0]
 
 
 def grouping(strengths: tuple[float, float]) -> Weights:

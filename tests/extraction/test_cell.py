@@ -33,6 +33,9 @@ def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue() -> None:
     cell = taken_apart()
     assert [(h.layer, h.head) for h in cell.rows(HeadRow)] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert len(cell.rows(EigenvalueRow)) == 4 * MODEL.d_head
+    for h in cell.rows(HeadRow):
+        own = [complex(z.real, z.imag) for z in cell.rows(EigenvalueRow) if (z.layer, z.head) == h.place]
+        assert h.copying_positivity == pytest.approx(sum(z.real for z in own) / sum(map(abs, own)), abs=1e-12)
     assert len(cell.rows(CompositionRow)) == 3 * 2 * 2
     assert {d.distance for d in cell.rows(DistanceRow)} == set(range(MODEL.n_ctx - 1))
     roles = HeadRoles.of(cell.log)

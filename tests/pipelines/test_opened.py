@@ -75,6 +75,7 @@ def test_weights_of_another_library_get_the_whole_page(folder: Path, capsys: pyt
     assert "Trained here" not in page
     assert "Check first: the held-out loss of mine is" in page  # random weights predict worse than frequencies
     assert "phase change within" not in page  # there is no training curve
+    assert "far from the training text" not in page
     cells = pd.read_csv(made / "tables" / "cells.csv").iloc[0]
     assert cells.exactness < 1e-10
     assert {p.stem for p in (made / "tables").glob("*.csv")} >= {n for n in tables() if n not in ("log", "summary")} & {

@@ -97,9 +97,10 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
     log-probabilities in the corpus and by the direct path. Errors as in ``compare_with_corpus``."""
     best: list[BigramPair] = []
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
+        least = best[-1].count if len(best) == k else 0
         most = rows.counts.flatten().topk(min(k, rows.counts.numel()))
         for n, i in zip(most.values.tolist(), most.indices.tolist(), strict=True):
-            if len(best) == k and n <= best[-1].count:
+            if n <= least:
                 break
             row, out = divmod(i, rows.counts.shape[1])
             best.append(
@@ -112,7 +113,7 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
                 )
             )
         best = sorted(best, key=lambda pair: -pair.count)[:k]
-    return [pair for pair in best if pair.count > 0]
+    return best
 
 
 def unigram_control(
@@ -185,8 +186,10 @@ def _moments(rows: _Rows) -> Float[Tensor, "token kind"]:
     def by_row(values: Tensor) -> Tensor:
         return weight.new_zeros(len(rows.tokens)).index_add(0, row, values)
 
-    def centred(values: Tensor) -> Tensor:  # the softmax ignores a row's mean
-        return values - (by_row(weight * values) / by_row(weight))[row]
+    def centred(values: Tensor) -> Tensor:
+        for _ in range(2):  # the softmax ignores a row's mean; the second time removes what rounding left of a constant
+            values = values - (by_row(weight * values) / by_row(weight))[row]
+        return values
 
     tables = rows.model_log_prob[row, out], rows.corpus_log_prob[row, out], rows.unigram.log()[out]
     x, y, u = map(centred, tables)

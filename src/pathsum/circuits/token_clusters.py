@@ -4,7 +4,7 @@ written along one singular direction (docs/framework.md §3.11 and §3.12).
 Scale the columns of ``W_E`` first, as in ``qk_ov``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -66,8 +66,8 @@ def token_clusters(
     vectors: int,
     k: int,
     generator: torch.Generator,
-) -> Iterator[list[Cluster]]:
-    """Yield, for each of ``W_OVs``, the groups of tokens that the head copies, from the eigenvectors of the OV circuit
+) -> list[list[Cluster]]:
+    """Return, for each of ``W_OVs``, the groups of tokens that the head copies, from the eigenvectors of the OV circuit
     (``ov_circuit``) with the largest real positive eigenvalues.
 
     There are at most ``vectors`` groups, the one of the largest eigenvalue first, and none without such an eigenvalue.
@@ -77,14 +77,15 @@ def token_clusters(
     if ``k`` < 2 or there are fewer than ``k`` sources, or for weights with NaN or infinity. See docs/framework.md
     §3.11."""
     _check(sources, k, least=2)
-    ends = _Ends.of(weights, sources)
+    ends, found = _Ends.of(weights, sources), []
     for W_OV in W_OVs:
         W_OV = checked(LowRank(W_OV.left.double(), W_OV.right.double()))
         rotations = (random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS))
         rotated = (_groups(ends, W_OV.then(rotation), vectors, k) for rotation in rotations)
         null = torch.tensor([cohesion for groups in rotated for _, _, cohesion in groups])
         chance, spread = (null.mean().item(), null.std().item()) if len(null) > 1 else (0.0, 0.0)
-        yield [Cluster(*group, chance, spread) for group in _groups(ends, W_OV, vectors, k)]
+        found.append([Cluster(*group, chance, spread) for group in _groups(ends, W_OV, vectors, k)])
+    return found
 
 
 def singular_directions(

@@ -29,7 +29,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
     """Return the records ``heads``, ``eigenvalues``, ``composition``, ``distances`` and ``bigrams``."""
     return {
         "heads": head_rows(trained, data),
-        "eigenvalues": eigenvalue_rows(trained.weights.to(torch.float64)),
+        "eigenvalues": eigenvalue_rows(trained.weights),
         "composition": composition_rows(trained, data, config),
         "distances": distance_rows(trained.natural),
         "bigrams": bigram_rows(trained, data, config.top_k),
@@ -39,6 +39,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
     """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights."""
     weights, block, trace = trained.weights, trained.block, trained.repeated
+    exact = weights.to(torch.float64)
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
     rows = []
@@ -46,9 +47,9 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
         copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, weights.W_U, block)
         matching, bos = induction.prefix_matching(trace.patterns[layer], block), positional.bos(natural[layer])
         before = int(previous[0].argmax()) if layer > 0 else None
+        copies = eigenvalues.copying_eigenvalues(exact, [head.W_OV for head in exact.layers[layer]])
         for h, head in enumerate(heads):
-            circuit = ov_circuit(weights, head.W_OV)
-            diagonal = eigenvalues.diagonal_rank(circuit, data.sources)
+            diagonal = eigenvalues.diagonal_rank(ov_circuit(weights, head.W_OV), data.sources)
             keyed = None
             if before is not None:
                 early = weights.layers[0][before]
@@ -61,7 +62,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
                     previous_token=previous[layer][h].item(),
                     copying=copied[h].item(),
                     bos=bos[h].item(),
-                    copying_positivity=eigenvalues.positivity(circuit.eigenvalues()),
+                    copying_positivity=eigenvalues.positivity(copies[h]),
                     copying_top1=diagonal.top1,
                     copying_top5=diagonal.top5,
                     qk_matching_positivity=keyed,
@@ -73,6 +74,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
 
 def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     """Return the copying eigenvalues of every head (docs/framework.md §3.5), those of largest modulus first."""
+    weights = weights.to(torch.float64)
     heads = [(layer, h, head.W_OV) for layer, heads in enumerate(weights.layers) for h, head in enumerate(heads)]
     found = eigenvalues.copying_eigenvalues(weights, [W_OV for _, _, W_OV in heads])
     return [

@@ -50,7 +50,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
     k = min(TOKENS, len(common))
     heads = [(layer, h, weights.layers[layer][h]) for layer, h in trained.places]
-    clusters = token_clusters(weights, [head.W_OV for *_, head in heads], common, CLUSTERS, k, generator)
+    circuits = [head.W_OV for *_, head in heads]
+    clusters = token_clusters(weights, circuits, common, CLUSTERS, k, generator) if heads else []
     return {
         "token_clusters": [
             TokenClusterRow(layer=layer, head=h, rank=rank, **vars(c) | {"tokens": printed(data, c.tokens)})

@@ -148,7 +148,7 @@ def content_scores(results: Results) -> Figure | None:
     held = listed(share(pairs, pairs["boxed"]).reindex(grid))
     caption = (
         "Preference of the best induction head (nats; chance is 0) by content. Box: current token at the query, "
-        f"previous token at the key, {span(held)} of the whole preference in {plural(len(held), 'model')} of the grid."
+        f"previous token at the key, {span(held)} of the whole preference in {plural(len(held), 'model')}."
     )
     drawn = pairs[~pairs[["query", "key"]].isin([POSITION]).any(axis=1)]
     title, axis = "Scores of induction heads by content", "content at the key (tokens back)"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from pathsum.claims.corpora import FILE, read_onsets
 from pathsum.claims.formatting import millions
-from pathsum.records.corpora import FILE, read_onsets
 from pathsum.records.corpus import CorpusSummary
 from pathsum.records.onsets import TextOnsets
 from pathsum.text.onset_law import forecast

@@ -178,24 +178,27 @@ def taken_apart(
 ) -> tuple[Cell, Transformer]:
     """Return all records of a model, and the model after its last checkpoint."""
 
-    @functools.lru_cache(maxsize=2)  # a single checkpoint is read once
+    @functools.lru_cache(maxsize=1)
     def read(path: Path) -> Transformer:
         with warnings.catch_warnings(action="ignore"):  # the first model's have been told
             model, found = open_model(path, codec.tokenizer, bos)
         if found.words != codec.words:
             raise ValueError(f"{path}: expected a model for the tokenizer of the first one, got other ids")
-        model = converted(model, torch.float32)
         model.config = model.config.model_copy(update={"n_ctx": n_ctx})
         return model
 
-    checkpoints: list[Load] = [functools.partial(read, path) for path in of.files.values()]
+    @functools.lru_cache(maxsize=2)
+    def rounded(path: Path) -> Transformer:
+        return converted(read(path), torch.float32)
+
+    checkpoints: list[Load] = [functools.partial(rounded, path) for path in of.files.values()]
     repeated, block = repeats(n_ctx, data.present)
     log = [
         evaluate(load(), data.tuning, repeated, block, step, seen)
         for step, (seen, load) in enumerate(zip(of.files, checkpoints, strict=True))
     ]
     model = checkpoints[-1]()
-    return extract(of.name, about(of, model), log, checkpoints, data, config), model
+    return extract(of.name, about(of, model), log, checkpoints, data, config, read(last(of))), model
 
 
 def about(of: Source, model: Transformer) -> CellConfig:

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from pathsum.claims import registry
+from pathsum.claims.corpora import FILE, read_onsets, read_rows
 from pathsum.claims.metrics import headline
 from pathsum.claims.preregistration import Preregistration
 from pathsum.config import CellConfig, ExtractConfig, TrackingConfig, load
 from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_records, read_value
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.records.corpora import FILE, read_onsets, read_rows
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
@@ -80,9 +80,9 @@ def read_lab(text: str, results: Results, depths: Collection[int], config: Extra
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
         values, spawn = params(), multiprocessing.get_context("spawn")
-        shares = 1 if os.environ.get(JOBS) == "1" else 2  # of the figures, each drawn by one process
+        alone = os.environ.get(JOBS) == "1"  # otherwise, a second process draws half of the figures
         with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:
-            if shares > 1:
+            if not alone:
                 second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
@@ -98,13 +98,11 @@ if __name__ == "__main__":
             rows = [row(text, found, verdicts[text]) for text, found in results.texts.items()]
             rows += [r for r in read_rows(REPORTS / FILE) if r["corpus"] not in (results.corpus.name, *results.texts)]
             registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
-            others = [second.submit(draw_all, results, share, shares) for share in range(1, shares)]
+            half = None if alone else second.submit(draw_all, results, 1, 2)
             sizes = load(ExtractConfig, section(values, "extract"), "extract")
             exported = [read_lab("", results, results.layer_counts(), sizes)]
             exported += [read_lab(text, found, [1, 2], sizes) for text, found in results.texts.items()]
-            figures = draw_all(results, 0, shares)
-            for drawn in others:
-                figures |= drawn.result()
+            figures = draw_all(results) if half is None else draw_all(results, 0, 2) | half.result()
         write_report(results, claims, figures, REPORTS, registered, exported, rows)
         cells = grid.every(values)
         tracking = load(TrackingConfig, section(values, "tracking"), "tracking")

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Run every stage on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER]
-# A given FOLDER is kept; otherwise the copy is deleted. The environment variable JOBS=N sets the number of models at a
-# time; the default is that of `make repro`, by cores and memory.
+# A given FOLDER is kept; otherwise the copy is deleted.
 set -euo pipefail
 if [ $# -gt 0 ]; then
   scratch=$1
@@ -14,6 +13,6 @@ python -m pipelines.scratch "$scratch" smoke
 cd "$scratch"
 export PYTHONPATH="$scratch/src:$scratch"
 python -m pipelines.compose
-python -m pipelines.repro ${JOBS:+"--jobs=$JOBS"}
+python -m pipelines.repro
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json
 echo "smoke: every stage ran; reports/index.html has $(wc -c < reports/index.html) bytes"

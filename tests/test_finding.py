@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 
 from pathsum.claims import registry
+from pathsum.claims.corpora import read_rows
 from pathsum.claims.judging import NOT, OWN, PARTLY, REPRODUCED
-from pathsum.records.corpora import read_rows
 from pipelines.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

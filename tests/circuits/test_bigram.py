@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.bigram import UnigramControl, compare_with_corpus, direct_path, top_pairs, unigram_control
+from pathsum.circuits.bigram import BigramFit, CountRows, compare_with_corpus, direct_path, top_pairs
 from pathsum.core.lowrank import LowRank
 from tests import handmade
 
@@ -28,6 +28,10 @@ def log_prob(counts: Tensor, smoothing: float) -> Tensor:
     return ((counts + smoothing * prior) / (counts.sum(-1, keepdim=True) + smoothing)).log()
 
 
+def compared(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:
+    return compare_with_corpus(direct, counts, smoothing, torch.Generator().manual_seed(0), block)
+
+
 def test_the_direct_path_of_a_bigram_model_is_its_table() -> None:
     table = handmade.normal(torch.Generator().manual_seed(1), D_VOCAB, D_VOCAB)
     torch.testing.assert_close(direct_path(handmade.bigram(table)).dense(), table, rtol=0, atol=0)
@@ -39,12 +43,12 @@ def test_a_zero_layer_model_can_be_the_corpus_s_bigrams_exactly(block: int) -> N
     shift = torch.arange(D_VOCAB).double()[:, None]  # a constant a token: softmax does not see it
     weights = handmade.bigram((log_prob(counts, 2.0).nan_to_num() + shift).mT)
     direct = direct_path(weights)
-    fit = compare_with_corpus(direct, counts, smoothing=2.0, block=block)
+    fit = compared(direct, counts, smoothing=2.0, block=block)
     assert fit.correlation == pytest.approx(1, abs=1e-12)
     assert fit.kl_nats == pytest.approx(0, abs=1e-12)
     assert fit.pairs == int((counts > 0).sum())
     reversed_table = type(direct)(-direct.left, direct.right)
-    assert compare_with_corpus(reversed_table, counts, smoothing=2.0).correlation == pytest.approx(-1, abs=1e-12)
+    assert compared(reversed_table, counts, smoothing=2.0).correlation == pytest.approx(-1, abs=1e-12)
 
 
 def test_correlation_and_divergence_are_what_they_are_called() -> None:
@@ -66,7 +70,7 @@ def test_correlation_and_divergence_are_what_they_are_called() -> None:
         kl += total * sum(corpus[t].exp()[n].item() * (corpus - model)[t, n].item() for n in range(D_VOCAB))
     xy = sum(w * x * y for w, x, y in zip(ws, xs, ys, strict=True))
     xx, yy = (sum(w * a * a for w, a in zip(ws, values, strict=True)) for values in (xs, ys))
-    fit = compare_with_corpus(direct_path(handmade.bigram(table)), counts, smoothing=0.5, block=7)
+    fit = compared(direct_path(handmade.bigram(table)), counts, smoothing=0.5, block=7)
     assert fit.correlation == pytest.approx(xy / math.sqrt(xx * yy), abs=1e-12)
     assert fit.kl_nats == pytest.approx(kl / counts.sum().item(), abs=1e-12)
 
@@ -74,7 +78,7 @@ def test_correlation_and_divergence_are_what_they_are_called() -> None:
 def test_a_flat_table_has_learned_nothing() -> None:
     """Negative control: no correlation, and a divergence of log d_vocab minus the entropy of the corpus."""
     counts = some_counts(6).double()
-    fit = compare_with_corpus(direct_path(handmade.bigram(torch.zeros(D_VOCAB, D_VOCAB))), counts, smoothing=0.0)
+    fit = compared(direct_path(handmade.bigram(torch.zeros(D_VOCAB, D_VOCAB))), counts, smoothing=0.0)
     shares = counts / counts.sum(-1, keepdim=True)
     entropy = torch.special.entr(shares.nan_to_num()).sum(-1)
     expected = math.log(D_VOCAB) - (entropy * counts.sum(-1)).sum().item() / counts.sum().item()
@@ -86,7 +90,7 @@ def test_a_flat_table_has_no_correlation_with_long_rows_either() -> None:
     """Negative control: rounding over 50,000 equal entries is not a correlation."""
     counts, ones = torch.full((2, 50_000), 3.0, dtype=torch.float64), torch.ones(50_000, 1, dtype=torch.float64)
     direct = LowRank(0.1 * ones, torch.ones(1, 2, dtype=torch.float64))
-    assert compare_with_corpus(direct, counts, smoothing=1.0).correlation == 0
+    assert compared(direct, counts, smoothing=1.0).correlation == 0
 
 
 def test_counts_may_come_a_block_at_a_time() -> None:
@@ -101,8 +105,8 @@ def test_counts_may_come_a_block_at_a_time() -> None:
             return counts[rows]
 
     streamed, direct = Streamed(), direct_path(handmade.random_weights(seed=9, n_layers=0))
-    fit = compare_with_corpus(direct, streamed, smoothing=1.0, block=5)
-    assert fit == compare_with_corpus(direct, counts, smoothing=1.0, block=5)
+    fit = compared(direct, streamed, smoothing=1.0, block=5)
+    assert fit == compared(direct, counts, smoothing=1.0, block=5)
     assert abs(fit.correlation) < 0.3  # a random model does not know the corpus
     assert streamed.largest == 5
 
@@ -130,9 +134,9 @@ def test_the_top_pairs_are_the_corpus_s_most_frequent(block: int) -> None:
 def test_counts_of_another_vocabulary_are_refused() -> None:
     direct = direct_path(handmade.random_weights(seed=0, n_layers=0))
     with pytest.raises(ValueError, match=r"expected 23 × 23 counts for tokens from 0, got 19 × 19"):
-        compare_with_corpus(direct, torch.ones(19, 19), smoothing=1.0)
+        compared(direct, torch.ones(19, 19), smoothing=1.0)
     with pytest.raises(ValueError, match="expected counts of pairs, got none"):
-        compare_with_corpus(direct, torch.zeros(D_VOCAB, D_VOCAB), smoothing=1.0)
+        compared(direct, torch.zeros(D_VOCAB, D_VOCAB), smoothing=1.0)
 
 
 def skewed_counts() -> Tensor:
@@ -142,11 +146,9 @@ def skewed_counts() -> Tensor:
     return (common * some_counts(11).double().sqrt()).round()
 
 
-def control(table: Tensor, counts: Tensor) -> tuple[float, UnigramControl]:
-    """Return the correlation of a direct path with logits ``table``[token, next], and its unigram control."""
-    direct = direct_path(handmade.bigram(table.mT))
-    found = unigram_control(direct, counts, 1.0, torch.Generator().manual_seed(0), block=7)
-    return compare_with_corpus(direct, counts, 1.0).correlation, found
+def control(table: Tensor, counts: Tensor) -> BigramFit:
+    """Compare the corpus with a direct path with logits ``table``[token, next]."""
+    return compared(direct_path(handmade.bigram(table.mT)), counts, 1.0, block=7)
 
 
 def unigram_table(counts: Tensor) -> Tensor:
@@ -156,19 +158,19 @@ def unigram_table(counts: Tensor) -> Tensor:
 def test_a_unigram_model_passes_the_old_bar_and_not_the_control() -> None:
     """Guards against taking a correlation of 0.5 for bigram statistics, with a chance level of 0."""
     counts = skewed_counts()
-    correlation, found = control(unigram_table(counts), counts)
-    assert correlation > 0.5
-    assert found.unigram == pytest.approx(correlation, abs=1e-9)
+    found = control(unigram_table(counts), counts)
+    assert found.correlation > 0.5
+    assert found.unigram == pytest.approx(found.correlation, abs=1e-9)
     assert found.partial == 0
     assert found.excess_low <= 1e-9
 
 
 def test_a_bigram_model_beats_the_unigram() -> None:
     counts = skewed_counts()
-    correlation, found = control(log_prob(counts, 1.0).nan_to_num(neginf=0), counts)
-    assert correlation == pytest.approx(1, abs=1e-9)
+    found = control(log_prob(counts, 1.0).nan_to_num(neginf=0), counts)
+    assert found.correlation == pytest.approx(1, abs=1e-9)
     assert found.partial == pytest.approx(1, abs=1e-9)
-    assert 0 < found.excess_low <= correlation - found.unigram <= found.excess_high
+    assert 0 < found.excess_low <= found.correlation - found.unigram <= found.excess_high
 
 
 def test_the_partial_correlation_is_that_of_residuals() -> None:
@@ -186,11 +188,11 @@ def test_the_partial_correlation_is_that_of_residuals() -> None:
     x, y, u = (centred(v) for v in (table, log_prob(counts, 1.0), unigram_table(counts)))
     x, y = (v - u * (w * v * u).sum() / (w * u * u).sum() for v in (x, y))
     expected = (w * x * y).sum() / ((w * x * x).sum() * (w * y * y).sum()).sqrt()
-    assert control(table, counts)[1].partial == pytest.approx(expected.item(), abs=1e-9)
+    assert control(table, counts).partial == pytest.approx(expected.item(), abs=1e-9)
 
 
 def test_a_flat_path_has_nothing() -> None:
     counts = skewed_counts()
-    correlation, found = control(torch.zeros(D_VOCAB, D_VOCAB), counts)
-    assert (correlation, found.partial) == (0, 0)
+    found = control(torch.zeros(D_VOCAB, D_VOCAB), counts)
+    assert (found.correlation, found.partial) == (0, 0)
     assert found.excess_high < 0 < found.unigram

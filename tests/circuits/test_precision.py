@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pathsum.circuits.balance import power_share, projection_share, rms_norm
-from pathsum.circuits.bigram import compare_with_corpus, direct_path, top_pairs, unigram_control
+from pathsum.circuits.bigram import compare_with_corpus, direct_path, top_pairs
 from pathsum.circuits.composition import (
     benjamini_hochberg,
     composition,
@@ -195,9 +195,8 @@ def test_other_inputs_that_are_no_numbers_are_refused_by_name(value: float) -> N
         (lambda: similar_groups(wrong[0, 0], 0.5), "similarities"),
         (lambda: variance_contrast(wrong[0], 1), "scores"),
         (lambda: alignment(weights.layers[0][0].W_OV, value * torch.eye(D_MODEL)), "covariances"),
-        (lambda: compare_with_corpus(direct, counts, 1.0), "weights"),
+        (lambda: compare_with_corpus(direct, counts, 1.0, draws), "weights"),
         (lambda: top_pairs(direct, counts, 3, 1.0), "weights"),
-        (lambda: unigram_control(direct, counts, 1.0, draws), "weights"),
         (lambda: principal_components(wrong[0, 0], 2), "losses"),
     ):
         with pytest.raises(ValueError, match=f"expected finite {what}, got NaN or infinity"):

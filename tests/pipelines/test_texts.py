@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from pathsum.claims import registry
+from pathsum.claims.corpora import read_onsets
 from pathsum.claims.registry import judge_all
-from pathsum.records.corpora import read_onsets
 from pathsum.records.corpus import CorpusSummary
 from pathsum.report.corpora import row, text_onsets, write_rows
 from pipelines import forecast

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pathsum.claims.corpora import Row
 from pathsum.claims.registry import judge_all
 from pathsum.records.composition import CompositionRow
-from pathsum.records.corpora import Row
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
 from pathsum.report.corpora import row

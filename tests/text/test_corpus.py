@@ -133,7 +133,7 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     lines = {line.split(": ")[0].split("/")[-1]: line.split(": ")[1] for line in said[1:]}
     assert set(lines) == set(names) - {"good"}
     assert lines["empty"] == "is empty; leave it out"
-    assert lines["binary"] == "is binary (has NUL); leave it out"
+    assert lines["binary"] == "has NUL, as binary files do; leave it out, or separate documents by \\0"
     assert all(lines[name].startswith("is not UTF-8") for name in ("cut", "latin", "wide", "packed"))
     assert all(lines[name].startswith("names no file (hidden") for name in ("folder", "absent", "*.nothing"))
 

@@ -31,11 +31,17 @@ class CountRows(Protocol):
 
 @dataclass(frozen=True)
 class BigramFit:
-    """Agreement of the direct path's predictions with the bigrams of the corpus."""
+    """Agreement of the direct path's predictions with the bigrams of the corpus, and of token frequencies alone.
 
-    correlation: float  # of the log-probabilities, weighted by count; −1..1
+    x is log P(next | token) by the direct path, y in the corpus, and u is log P(next) (docs/framework.md §3.2)."""
+
+    correlation: float  # r_xy of the log-probabilities, weighted by count; −1..1
     kl_nats: float  # KL(corpus ‖ softmax of the direct path), mean over current tokens weighted by count; ≥ 0
     pairs: int  # number of distinct pairs that occur; the correlation is over these
+    unigram: float  # r_yu: correlation of u with y, −1..1
+    excess_low: float  # lower end of the 95 % bootstrap interval of r_xy − r_yu over current tokens
+    excess_high: float  # upper end
+    partial: float  # r_xy·u: correlation of x with y, with u held constant; −1..1, 0 for a unigram model
 
 
 @dataclass(frozen=True)
@@ -49,18 +55,6 @@ class BigramPair:
     model_log_prob_nats: float
 
 
-@dataclass(frozen=True)
-class UnigramControl:
-    """The correlation of token frequencies alone with the corpus, for comparison with that of the direct path.
-
-    x is log P(next | token) by the direct path, y in the corpus, and u is log P(next). See docs/framework.md §3.2."""
-
-    unigram: float  # r_yu: correlation of u with y, −1..1
-    excess_low: float  # lower end of the 95 % bootstrap interval of r_xy − r_yu over current tokens
-    excess_high: float  # upper end
-    partial: float  # r_xy·u: correlation of x with y, with u held constant; −1..1, 0 for a unigram model
-
-
 def direct_path(weights: Weights, b_U: Float[Tensor, "vocab"] | None = None) -> LowRank:
     """Return the direct path W_U W_E + b_U (logits, output × current token) as its two factors."""
     if b_U is None:
@@ -69,27 +63,35 @@ def direct_path(weights: Weights, b_U: Float[Tensor, "vocab"] | None = None) -> 
     return LowRank(torch.cat([weights.W_U, b_U[:, None]], 1), torch.cat([weights.W_E, ones]))
 
 
-def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:
+def compare_with_corpus(
+    direct: LowRank, counts: CountRows, smoothing: float, generator: torch.Generator, block: int = 256
+) -> BigramFit:
     """Return the correlation and the divergence between the predictions of the direct path and the bigrams of the
-    corpus.
+    corpus, and the correlation that token frequencies alone have, which is the chance level.
 
-    Both are weighted by count. ``smoothing`` ≥ 0 is the number k of counts that are added to the bigrams of each
-    current token, in proportion to the unigram distribution; with 0 the corpus is not smoothed. The correlation is 0 if
-    either side is constant for each current token. ``block`` current tokens are processed at a time. ValueError if the
-    shape of the counts does not fit the direct path, if all counts are zero, or for weights with NaN or infinity. See
-    docs/framework.md §3.1."""
-    xx = xy = yy = divergence = 0.0
-    pairs, total = 0, 0.0
+    All are weighted by count. ``smoothing`` ≥ 0 is the number k of counts that are added to the bigrams of each
+    current token, in proportion to the unigram distribution; with 0 the corpus is not smoothed. A correlation is 0 if
+    either side is constant for each current token. ``block`` current tokens are processed at a time. The bootstrap
+    (2,000 draws) needs 3 · draws · d_vocab numbers of memory. ValueError if the shape of the counts does not fit the
+    direct path, if all counts are zero or of a single current token, or for weights with NaN or infinity. See
+    docs/framework.md §3.1 and §3.2."""
+    moments, divergence, pairs, total = [], 0.0, 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
-        row_xx, row_yy, _, row_xy, *_ = _moments(rows).sum(0).tolist()
-        xx, yy, xy = xx + row_xx, yy + row_yy, xy + row_xy
+        moments.append(_moments(rows))
         p = rows.corpus_log_prob.exp()
         nats = torch.where(p > 0, p * (rows.corpus_log_prob - rows.model_log_prob), 0).sum(-1)
         divergence += (rows.counts.sum(-1) * nats).sum().item()
         pairs += int(rows.counts.count_nonzero())
         total += rows.counts.sum().item()
-    flat = min(xx, yy) < total * FLAT_NATS**2
-    return BigramFit(correlation=0.0 if flat else xy / (xx * yy) ** 0.5, kl_nats=divergence / total, pairs=pairs)
+    by_source = torch.cat(moments)
+    by_source = by_source * (len(by_source) / total)  # so that their mean is a variance or covariance, in nats²
+    r_xy, r_yu, r_xu = _correlations(by_source.mean(0))
+    sources = independent(by_source.mT)
+    drawn_xy, drawn_yu, _ = _correlations(resampled_means(by_source.mT, sources, generator).mT)
+    low, high = widened(r_xy - r_yu, drawn_xy - drawn_yu, sources).tolist()
+    left = ((1 - r_xu**2) * (1 - r_yu**2)).clamp(min=0).sqrt()
+    partial = torch.where(left > ROUNDING, (r_xy - r_xu * r_yu) / left, 0)
+    return BigramFit(r_xy.item(), divergence / total, pairs, r_yu.item(), low, high, partial.item())
 
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
@@ -114,25 +116,6 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
             )
         best = sorted(best, key=lambda pair: -pair.count)[:k]
     return best
-
-
-def unigram_control(
-    direct: LowRank, counts: CountRows, smoothing: float, generator: torch.Generator, block: int = 256
-) -> UnigramControl:
-    """Return how well token frequencies alone correlate with the corpus, and how much better the direct path does.
-
-    Token frequencies alone correlate with log P(next | token), so the chance level of the correlation of
-    ``compare_with_corpus`` is not 0. Weighting, ``smoothing``, costs and errors as there. The bootstrap (2,000
-    draws) needs 3 · draws · d_vocab more numbers of memory. ValueError also if only one current token occurs. See
-    docs/framework.md §3.2."""
-    moments = torch.cat([_moments(rows) for rows in _rows_of_pairs(direct, counts, smoothing, block)])
-    r_xy, r_yu, r_xu = _correlations(moments.sum(0))
-    sources = independent(moments.mT)
-    drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, sources, generator).mT)
-    low, high = widened(r_xy - r_yu, drawn_xy - drawn_yu, sources).tolist()
-    left = ((1 - r_xu**2) * (1 - r_yu**2)).clamp(min=0).sqrt()
-    partial = torch.where(left > ROUNDING, (r_xy - r_xu * r_yu) / left, 0)
-    return UnigramControl(r_yu.item(), low, high, partial.item())
 
 
 @dataclass(frozen=True)
@@ -196,8 +179,8 @@ def _moments(rows: _Rows) -> Float[Tensor, "token kind"]:
     return torch.stack([by_row(weight * a * b) for a, b in ((x, x), (y, y), (u, u), (x, y), (y, u), (x, u))], -1)
 
 
-def _correlations(sums: Float[Tensor, "*n kind"]) -> Iterator[Tensor]:
+def _correlations(moments: Float[Tensor, "*n kind"]) -> Iterator[Tensor]:
     """Yield the correlations r_xy, r_yu and r_xu; 0 if either of the two tables is constant."""
-    xx, yy, uu, xy, yu, xu = sums.unbind(-1)
+    xx, yy, uu, xy, yu, xu = moments.unbind(-1)
     for ab, aa, bb in ((xy, xx, yy), (yu, yy, uu), (xu, xx, uu)):
         yield torch.where(torch.minimum(aa, bb) > FLAT_NATS**2, ab / (aa * bb).sqrt(), 0)

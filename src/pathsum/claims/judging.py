@@ -11,7 +11,7 @@ from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
 ABSENT = "no induction head here"  # verdict on a claim about induction heads if no model has one
-NO_MODEL = "This sweep has no model that the claim concerns."
+NO_MODEL = "No model here is of the kind that the claim concerns."
 OWN = "this suite"  # the section of a claim that is in neither paper
 
 

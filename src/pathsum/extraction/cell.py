@@ -51,10 +51,13 @@ def extract(
     checkpoints: Sequence[Load],
     data: EvalData,
     config: ExtractConfig,
+    precise: Transformer | None = None,
 ) -> Cell:
-    """Return all records of the model with these ``checkpoints``, one for each evaluation of the ``log``. Raises
-    ValueError if held-out windows are from a single document."""
-    trained = trace_trained(checkpoints[-1](), cell, log, data, config, checkpoints)
+    """Return all records of the model with these ``checkpoints``, one for each evaluation of the ``log``.
+
+    ``precise`` is the last checkpoint before it was rounded to float32, if it was. Raises ValueError if held-out
+    windows are from a single document."""
+    trained = trace_trained(checkpoints[-1](), cell, log, data, config, checkpoints, precise)
     tables: dict[str, list[Any]] = {}
     for part, made in zip(parts(), in_threads(lambda part: part(trained, data, config), parts()), strict=True):
         assert made.keys() <= registry.tables().keys() - tables.keys(), f"{part.__module__}: unknown or repeated table"
@@ -66,8 +69,7 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
     direct = bigram.direct_path(trained.weights, model.b_U)
-    fit = bigram.compare_with_corpus(direct, data.bigram_counts, SMOOTHING)
-    control = bigram.unigram_control(direct, data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED))
+    fit = bigram.compare_with_corpus(direct, data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED))
     repeated = (trained.repeated.logits, trained.repeated_tokens, trained.block)
     repeats = induction.repeat_losses(*repeated)
     change = trained.onset
@@ -97,10 +99,10 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
         onset_low=change.low if change else None,
         onset_high=change.high if change else None,
         bigram_correlation=fit.correlation,
-        unigram_correlation=control.unigram,
-        beyond_unigram_low=control.excess_low,
-        beyond_unigram_high=control.excess_high,
-        bigram_partial_correlation=control.partial,
+        unigram_correlation=fit.unigram,
+        beyond_unigram_low=fit.excess_low,
+        beyond_unigram_high=fit.excess_high,
+        bigram_partial_correlation=fit.partial,
         direct_path_kl_nats=fit.kl_nats,
     )
 

@@ -13,7 +13,6 @@ from pathsum.circuits import bigram, eigenvalues
 from pathsum.circuits.composition import benjamini_hochberg, scores_of_writers, sizes, variance, varying
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.config import ExtractConfig
-from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.model.transformer import Trace
 from pathsum.records.composition import CompositionRow
@@ -29,7 +28,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
     """Return the records ``heads``, ``eigenvalues``, ``composition``, ``distances`` and ``bigrams``."""
     return {
         "heads": head_rows(trained, data),
-        "eigenvalues": eigenvalue_rows(trained.weights),
+        "eigenvalues": eigenvalue_rows(trained),
         "composition": composition_rows(trained, data, config),
         "distances": distance_rows(trained.natural),
         "bigrams": bigram_rows(trained, data, config.top_k),
@@ -39,7 +38,6 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
     """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights."""
     weights, block, trace = trained.weights, trained.block, trained.repeated
-    exact = weights.to(torch.float64)
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
     rows = []
@@ -47,7 +45,6 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
         copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, weights.W_U, block)
         matching, bos = induction.prefix_matching(trace.patterns[layer], block), positional.bos(natural[layer])
         before = int(previous[0].argmax()) if layer > 0 else None
-        copies = eigenvalues.copying_eigenvalues(exact, [head.W_OV for head in exact.layers[layer]])
         for h, head in enumerate(heads):
             diagonal = eigenvalues.diagonal_rank(ov_circuit(weights, head.W_OV), data.sources)
             keyed = None
@@ -62,7 +59,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
                     previous_token=previous[layer][h].item(),
                     copying=copied[h].item(),
                     bos=bos[h].item(),
-                    copying_positivity=eigenvalues.positivity(copies[h]),
+                    copying_positivity=eigenvalues.positivity(trained.copying[layer, h]),
                     copying_top1=diagonal.top1,
                     copying_top5=diagonal.top5,
                     qk_matching_positivity=keyed,
@@ -72,21 +69,18 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
     return rows
 
 
-def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
+def eigenvalue_rows(trained: TracedModel) -> list[EigenvalueRow]:
     """Return the copying eigenvalues of every head (docs/framework.md §3.5), those of largest modulus first."""
-    weights = weights.to(torch.float64)
-    heads = [(layer, h, head.W_OV) for layer, heads in enumerate(weights.layers) for h, head in enumerate(heads)]
-    found = eigenvalues.copying_eigenvalues(weights, [W_OV for _, _, W_OV in heads])
     return [
         EigenvalueRow(layer=layer, head=h, real=z.real, imag=z.imag)
-        for (layer, h, _), values in zip(heads, found, strict=True)
+        for (layer, h), values in trained.copying.items()
         for z in sorted(values.tolist(), key=lambda z: (-abs(z), -z.imag))
     ]
 
 
 def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig) -> list[CompositionRow]:
     """Compute the composition scores of all edges in float64, with and without the mean writes of the early heads."""
-    weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
+    weights, outputs = trained.exact, trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
     layers = [
         tuple(varying(head, mean) for head, mean in zip(heads, means, strict=True))

@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from pathsum.behavior.loss_drops import loss_drops
 from pathsum.circuits.bigram import CountRows
+from pathsum.circuits.eigenvalues import copying_eigenvalues
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.model.transformer import Trace, Transformer
@@ -105,6 +106,7 @@ class TracedModel:
 
     model: Transformer
     weights: Weights  # each embedding multiplied by the scale that the norm gives to it alone (``effective``)
+    exact: Weights  # the same in float64; of a model from elsewhere, from before its rounding to float32
     natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # beginning-of-sequence token (BOS), then a random block twice
     block: int  # number of tokens of the random block
@@ -118,6 +120,12 @@ class TracedModel:
     @property
     def places(self) -> list[Place]:
         return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
+
+    @cached_property
+    def copying(self) -> dict[Place, Complex[Tensor, "rank"]]:
+        """Return the copying eigenvalues of every head."""
+        W_OVs = [head.W_OV for heads in self.exact.layers for head in heads]
+        return dict(zip(self.places, copying_eigenvalues(self.exact, W_OVs), strict=True))
 
 
 @dataclass(frozen=True)
@@ -152,21 +160,26 @@ def trace_trained(
     data: EvalData,
     config: ExtractConfig,
     checkpoints: Sequence[Load] = (),
+    precise: Transformer | None = None,
 ) -> TrainedModel:
     """Trace a model, and add its configuration, log and checkpoints."""
-    traced = trace_model(model, cell.model.n_ctx, data, config)
+    traced = trace_model(model, cell.model.n_ctx, data, config, precise)
     return TrainedModel(
         **vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints), bigram_loss=data.tuning_bigram_loss
     )
 
 
-def trace_model(model: Transformer, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
-    """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens."""
+def trace_model(
+    model: Transformer, n_ctx: int, data: EvalData, config: ExtractConfig, precise: Transformer | None = None
+) -> TracedModel:
+    """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens. ``precise`` is
+    the model before it was rounded."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():
         natural, again = model.trace(data.windows[:, :-1]), model.trace(repeated)
-    return TracedModel(model, effective(model), natural, repeated, block, again)
+    weights, exact = effective(model), effective(precise or model).to(torch.float64)
+    return TracedModel(model, weights, exact, natural, repeated, block, again)
 
 
 def printed(data: EvalData, tokens: Int[Tensor, "*rows k"]) -> str:

@@ -45,7 +45,7 @@ _SEED = 2021
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records of ``records/weights_side.py``."""
-    generator, weights = torch.Generator().manual_seed(_SEED), trained.weights.to(torch.float64)
+    generator, weights = torch.Generator().manual_seed(_SEED), trained.exact
     # Rare tokens are left out, since a head's response to them says little about text.
     common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
     k = min(TOKENS, len(common))
@@ -152,7 +152,7 @@ def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
 
 def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHeadRow]:
     """Describe the virtual head of every pair of heads in different layers."""
-    weights, natural, places = trained.weights.to(torch.float64), trained.natural, trained.places
+    weights, natural, places = trained.exact, trained.natural, trained.places
     pairs = [(a, b) for a in places for b in places if a[0] < b[0]]
     if not pairs:
         return []

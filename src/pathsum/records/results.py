@@ -90,6 +90,11 @@ class Results:
     known: list[TextOnsets] = field(default_factory=list)  # onsets on the texts of corpora.csv
     texts: Mapping[str, Results] = field(default_factory=dict)  # of the grid's further texts, by name
 
+    @property
+    def has_curves(self) -> bool:
+        """Return whether a model was evaluated at several steps of training."""
+        return any(cell.has_curve() for cell in self.cells.values())
+
     def with_layers(self, n_layers: int) -> list[Cell]:
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
 

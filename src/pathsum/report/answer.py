@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.claims.controls import NOT_FORMED
+from pathsum.claims.corpora import Row
 from pathsum.claims.zero_layers import TOLERANCE
-from pathsum.records.corpora import Row
 from pathsum.records.results import Results
 from pathsum.report import told
 from pathsum.report.themes import one_layer, suffixes
@@ -47,7 +47,7 @@ def facts(results: Results, texts: Sequence[Row] = ()) -> dict[str, Any]:
         "suffix": suffixes.facts(Frames(having)),
         "led": {weight: list(models.index) for weight, models in weights},
         "opened": "opened" in about,
-        "curves": any(cell.has_curve() for cell in results.cells.values()),
+        "curves": results.has_curves,
         "corpus": results.corpus,
         "text": f"corpus “{results.corpus.name}”{sources}",
         "when": f"computed {about['computed']}" if "computed" in about else about.get("trained_on", "unknown machine"),

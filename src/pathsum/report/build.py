@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from pathsum.claims.corpora import Row
 from pathsum.claims.metrics import CELL_METRICS
 from pathsum.claims.preregistration import Preregistration
 from pathsum.core.storage import frame
 from pathsum.records import registry
 from pathsum.records.calibration import CalibrationRow, CoverageRow
-from pathsum.records.corpora import Row
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.doses import DoseRow
 from pathsum.records.results import Cell, Results

@@ -171,7 +171,7 @@ def learning_chapter(results: Results, figures: Figures, claims: Claims) -> Sect
     t = Frames(results.cells)
     found = {
         "onsets": [t.cells.loc[t.cells["n_layers"] == n, "onset_tokens"].astype(float) for n in range(3)],
-        "curves": any(cell.has_curve() for cell in results.cells.values()),
+        "curves": results.has_curves,
         "open": overlap(t.changes[t.changes["n_layers"] == 2]),
         "claims": claims,
         "doses": dose_response.facts(results.doses),

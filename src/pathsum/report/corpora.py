@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from pathsum.claims import registry
+from pathsum.claims.corpora import FILE, Row, read_rows
 from pathsum.claims.formatting import millions, number
 from pathsum.claims.judging import ABSENT, NOT, PARTLY, REPRODUCED
 from pathsum.core.storage import write_whole
-from pathsum.records.corpora import FILE, Row, read_rows
 from pathsum.records.onsets import TextOnsets
 from pathsum.records.results import Results
 from pathsum.records.roles import MATCHES

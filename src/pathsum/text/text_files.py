@@ -87,7 +87,9 @@ def _unusable(path: Path, nul: bool) -> str:
         binary = [not nul and "\0" in chunk for chunk in _chunks(path)]
     except UnicodeDecodeError as error:
         return f"is not UTF-8 ({error.reason}); convert it, e.g. `iconv -f latin1 -t utf8`, or leave it out"
-    return "is binary (has NUL); leave it out" if any(binary) else "" if binary else "is empty; leave it out"
+    if any(binary):
+        return "has NUL, as binary files do; leave it out, or separate documents by \\0"
+    return "" if binary else "is empty; leave it out"
 
 
 def _has(path: Path, separator: str) -> bool:

@@ -35,10 +35,11 @@ PANELS = {
 
 
 def headline(results: Results) -> Figure | None:
-    """Draw prefix matching in training, and the final in-context loss drop of each model. None without heads."""
+    """Draw prefix matching in training, and the final in-context loss drop of each model. None without heads or
+    without curves."""
     t = Frames(results.cells)
     data = _training(t)
-    if data["prefix_matching"].isna().all():
+    if data["prefix_matching"].isna().all() or not results.has_curves:
         return None
 
     def paint(canvas: Canvas) -> None:
@@ -71,7 +72,7 @@ def phase_change(results: Results) -> Figure | None:
     t = Frames(results.cells)
     data = _training(t)
     last = data.dropna(subset="prefix_matching")["tokens_millions"].max()  # of models with heads
-    if data["prefix_matching"].isna().all() or not any(cell.has_curve() for cell in results.cells.values()):
+    if data["prefix_matching"].isna().all() or not results.has_curves:
         return None
 
     def paint(canvas: Canvas) -> None:

@@ -11,6 +11,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # a worker is one core's; before torch is i
 os.environ["OMP_WAIT_POLICY"] = "passive"  # and their threads, more than there are cores, do not wait by spinning
 os.environ["GOMP_SPINCOUNT"] = "0"
 
+import jaxtyping
 import pytest
 from filelock import FileLock
 
@@ -44,6 +45,14 @@ def one_thread() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # else the processes of a test would block it, too
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+WHOLE = ("bench", "calibration", "docs", "extraction/test_cell", "pipelines", "report")  # tests of whole models and pages
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check shapes at every call in tests of functions alone, since checks take half of the time."""
+    jaxtyping.config.update("jaxtyping_disable", item.nodeid.startswith(tuple(f"tests/{name}" for name in WHOLE)))
 
 
 # The first makes the graph that two others copy; what stands before those two gives another worker work meanwhile.

@@ -64,11 +64,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(**given: str) -> Path:
+    """Write a report, without the figures of the first test, which take most of its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opened, "draw_all", lambda _: {})
+        return whole(**given)
+
+
+def whole(**given: str) -> Path:
     return reported(arguments([f"--{name}={value}" for name, value in {"text": "*.txt", **given}.items()]))
 
 
 def test_weights_of_another_library_get_the_whole_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = run(weights="mine")
+    made = whole(weights="mine")
     assert made == Path("reports/mine")
     said = capsys.readouterr().err
     assert "TEXT: 300 documents" in said
@@ -95,7 +102,7 @@ def test_weights_of_another_library_get_the_whole_page(folder: Path, capsys: pyt
 @pytest.mark.parametrize("n_layers", [0, 1])
 def test_shallow_models_get_a_page_as_well(folder: Path, n_layers: int) -> None:
     save(folder / "mine", 3, n_layers=n_layers)
-    made = run(weights="mine/model.safetensors")
+    made = whole(weights="mine/model.safetensors")
     assert made == Path("reports/mine")
     claims = pd.read_csv(made / "tables" / "claims.csv").set_index("id").verdict
     assert claims["path_expansion_exact"] == "reproduced"

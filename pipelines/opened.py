@@ -178,7 +178,7 @@ def taken_apart(
 ) -> tuple[Cell, Transformer]:
     """Return all records of a model, and the model after its last checkpoint."""
 
-    @functools.lru_cache(maxsize=1)
+    @functools.lru_cache(maxsize=1)  # the last checkpoint is asked for twice
     def read(path: Path) -> Transformer:
         with warnings.catch_warnings(action="ignore"):  # the first model's have been told
             model, found = open_model(path, codec.tokenizer, bos)

@@ -47,7 +47,7 @@ def one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-WHOLE = ("bench", "calibration", "docs", "extraction/test_cell", "pipelines", "report")  # tests of whole models and pages
+WHOLE = ("docs", "extraction/test_cell", "pipelines", "report")  # tests of whole models and pages
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -125,3 +125,10 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="got smeared keys"):
             pathsum.export(own(smeared_keys=True), tmp_path, to)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_export_in_half_precision_is_computed_in_float32(tmp_path: Path) -> None:
+    pathsum.export(own(), tmp_path)
+    state = {name: tensor.bfloat16() for name, tensor in load_file(tmp_path / "model.safetensors").items()}
+    save_file(state, tmp_path / "model.safetensors")
+    assert pathsum.load(tmp_path).weights.W_E.dtype == torch.float32

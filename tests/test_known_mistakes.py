@@ -38,7 +38,7 @@ from pathsum.circuits.paths import by_order, exactness, path_sum
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework, score_paths
-from pathsum.extraction.inputs import trace_trained
+from pathsum.extraction.inputs import effective, trace_trained
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
 from pathsum.text.repeated import repeated_random
@@ -297,7 +297,11 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
     with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
         copying_eigenvalues(rounded, [rounded.layers[0][0].W_OV])
     model = random_model(8).float()
-    assert trace_trained(model, cell_of(model), [], evidence(), HOW).exact.W_E.dtype == torch.float64
+    rows = framework.eigenvalue_rows(trace_trained(model, cell_of(model), [], evidence(), HOW))
+    weights = effective(model).to(torch.float64)
+    (values,) = copying_eigenvalues(weights, [weights.layers[0][0].W_OV])
+    first = [abs(complex(row.real, row.imag)) for row in rows if (row.layer, row.head) == (0, 0)]
+    assert first == pytest.approx(values.abs().sort(descending=True).values.tolist(), rel=1e-9)
 
 
 # 9. Results computed on weights that have since changed

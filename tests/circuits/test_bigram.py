@@ -137,6 +137,8 @@ def test_counts_of_another_vocabulary_are_refused() -> None:
         compared(direct, torch.ones(19, 19), smoothing=1.0)
     with pytest.raises(ValueError, match="expected counts of pairs, got none"):
         compared(direct, torch.zeros(D_VOCAB, D_VOCAB), smoothing=1.0)
+    with pytest.raises(ValueError, match="expected counts of at least two current tokens, got one"):
+        compared(direct, torch.eye(D_VOCAB).roll(3, 1) * torch.eye(D_VOCAB)[:, :1], smoothing=1.0)
 
 
 def skewed_counts() -> Tensor:

@@ -64,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(**given: str) -> Path:
-    """Write a report, without the figures of the first test, which take most of its time."""
+    """Write a report without figures, whose drawing takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opened, "draw_all", lambda _: {})
         return whole(**given)
@@ -152,13 +152,22 @@ def test_records_equal_an_independent_computation(folder: Path, monkeypatch: pyt
             )
             distance = (expected_values[:, None] - got).abs().amin(1)
             assert distance.max() < 1e-9 * expected_values.abs().max()
+    for virtual in made[0].tables["virtual_heads"]:
+        early, late = folded.layers[0][virtual.early_head], folded.layers[1][virtual.late_head]
+        first, second = early.W_O @ early.W_V, late.W_O @ late.W_V
+        assert virtual.composition == pytest.approx(
+            ((second @ first).norm() / first.norm() / second.norm()).item(), rel=1e-9
+        )
+        values = torch.linalg.eigvals(second @ first @ (folded.W_E * scale) @ (folded.W_U - folded.W_U.mean(0)))
+        positivity = values.real.sum() / values.abs().sum()
+        assert virtual.positivity == pytest.approx(positivity.item(), rel=1e-8)
 
 
 def test_checkpoints_of_a_model_have_a_curve_and_models_share_a_page(folder: Path) -> None:
     save(folder / "mine", 2, "later")
     listed = {"alone": "mine/model.safetensors", "both": {0: "mine/model.safetensors", 9000: "mine/later.safetensors"}}
     (folder / "models.yaml").write_text(yaml.safe_dump(listed))
-    made = run(models="models.yaml")
+    made = whole(models="models.yaml")
     assert made == Path("reports/models")
     log = pd.read_csv(made / "tables" / "learning.csv")
     assert log.groupby("cell").tokens_seen.apply(list).to_dict() == {"alone": [0], "both": [0, 9000]}
@@ -173,7 +182,7 @@ def test_a_deeper_model_of_this_project_needs_its_own_tokenizer(folder: Path) ->
     shape = MODEL.model_copy(update={"n_layers": 3})
     model = Transformer(shape, 21, torch.Generator().manual_seed(0))
     save_checkpoint(folder / "own.safetensors", model, tokenizer_hash(Tokenizer.from_file(str(folder / "own.json"))))
-    made = run(weights="own.safetensors", tokenizer="own.json", name="three")
+    made = whole(weights="own.safetensors", tokenizer="own.json", name="three")
     cells = pd.read_csv(made / "tables" / "cells.csv").iloc[0]
     assert cells.exactness < 1e-10
     assert cells.n_layers == 3

@@ -84,6 +84,8 @@ def compare_with_corpus(
         pairs += int(rows.counts.count_nonzero())
         total += rows.counts.sum().item()
     by_source = torch.cat(moments)
+    if len(by_source) < 2:
+        raise ValueError("expected counts of at least two current tokens, got one; count more text")
     by_source = by_source * (len(by_source) / total)  # so that their mean is a variance or covariance, in nats²
     r_xy, r_yu, r_xu = _correlations(by_source.mean(0))
     sources = independent(by_source.mT)
@@ -96,7 +98,8 @@ def compare_with_corpus(
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
     """Return the ``k`` most frequent pairs of the corpus (or all that occur, if fewer), most frequent first, with their
-    log-probabilities in the corpus and by the direct path. Errors as in ``compare_with_corpus``."""
+    log-probabilities in the corpus and by the direct path. ValueError as in ``compare_with_corpus``, but counts may be
+    of a single current token."""
     best: list[BigramPair] = []
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
         least = best[-1].count if len(best) == k else 0

@@ -37,20 +37,21 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
     """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights."""
-    weights, block, trace = trained.weights, trained.block, trained.repeated
+    exact, block, trace = trained.exact, trained.block, trained.repeated
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
     rows = []
-    for layer, heads in enumerate(weights.layers):
-        copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, weights.W_U, block)
+    for layer, heads in enumerate(exact.layers):
+        copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, trained.weights.W_U, block)
         matching, bos = induction.prefix_matching(trace.patterns[layer], block), positional.bos(natural[layer])
         before = int(previous[0].argmax()) if layer > 0 else None
         for h, head in enumerate(heads):
-            diagonal = eigenvalues.diagonal_rank(ov_circuit(weights, head.W_OV), data.sources)
+            diagonal = eigenvalues.diagonal_rank(ov_circuit(exact, head.W_OV), data.sources)
             keyed = None
             if before is not None:
-                early = weights.layers[0][before]
-                keyed = eigenvalues.positivity(eigenvalues.matching_eigenvalues(weights, head, early, data.unigram))
+                early = exact.layers[0][before]
+                found = eigenvalues.matching_eigenvalues(exact, head, early, data.unigram.double())
+                keyed = eigenvalues.positivity(found)
             rows.append(
                 HeadRow(
                     layer=layer,
@@ -59,7 +60,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
                     previous_token=previous[layer][h].item(),
                     copying=copied[h].item(),
                     bos=bos[h].item(),
-                    copying_positivity=eigenvalues.positivity(trained.copying[layer, h]),
+                    copying_positivity=eigenvalues.positivity(trained.copying_eigenvalues[layer, h]),
                     copying_top1=diagonal.top1,
                     copying_top5=diagonal.top5,
                     qk_matching_positivity=keyed,
@@ -73,7 +74,7 @@ def eigenvalue_rows(trained: TracedModel) -> list[EigenvalueRow]:
     """Return the copying eigenvalues of every head (docs/framework.md §3.5), those of largest modulus first."""
     return [
         EigenvalueRow(layer=layer, head=h, real=z.real, imag=z.imag)
-        for (layer, h), values in trained.copying.items()
+        for (layer, h), values in trained.copying_eigenvalues.items()
         for z in sorted(values.tolist(), key=lambda z: (-abs(z), -z.imag))
     ]
 

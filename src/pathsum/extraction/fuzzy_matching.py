@@ -78,8 +78,8 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
     """Yield the head's match scores for pairs of tokens, and their differences from unrelated tokens."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1), dtype=torch.float64) for at in (1, 0))
-    weights, W_E = trained.exact, trained.model.W_E.double()
-    scores = match_scores(weights, W_E, weights.layers[1][place[1]], current, previous)
+    weights, read = (w.to(torch.float64) for w in (trained.weights, trained.model.weights()))
+    scores = match_scores(weights, read.W_E, weights.layers[1][place[1]], current, previous)
     before = (alike.query, alike.variant, alike.unrelated)
     shown = torch.stack([standardised(scores, alike.query, token, present) for token in before])
     yield from _by_kind(alike, shown, FuzzyMeasure.SCORE, FuzzyMeasure.SCORE_OVER)

@@ -12,8 +12,8 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from pathsum.behavior.loss_drops import loss_drops
+from pathsum.circuits import eigenvalues
 from pathsum.circuits.bigram import CountRows
-from pathsum.circuits.eigenvalues import copying_eigenvalues
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.model.transformer import Trace, Transformer
@@ -106,7 +106,7 @@ class TracedModel:
 
     model: Transformer
     weights: Weights  # each embedding multiplied by the scale that the norm gives to it alone (``effective``)
-    exact: Weights  # the same in float64; of a model from elsewhere, from before its rounding to float32
+    exact: Weights  # the same in float64, from before a rounding to float32; for tables of heads' weights alone
     natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # beginning-of-sequence token (BOS), then a random block twice
     block: int  # number of tokens of the random block
@@ -122,10 +122,9 @@ class TracedModel:
         return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
 
     @cached_property
-    def copying(self) -> dict[Place, Complex[Tensor, "rank"]]:
-        """Return the copying eigenvalues of every head."""
+    def copying_eigenvalues(self) -> dict[Place, Complex[Tensor, "rank"]]:
         W_OVs = [head.W_OV for heads in self.exact.layers for head in heads]
-        return dict(zip(self.places, copying_eigenvalues(self.exact, W_OVs), strict=True))
+        return dict(zip(self.places, eigenvalues.copying_eigenvalues(self.exact, W_OVs), strict=True))
 
 
 @dataclass(frozen=True)

@@ -92,11 +92,11 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
     """Measure joint copying by heads with similar patterns, by the best of them, and by other sets of heads."""
     rows = []
-    for layer, heads in enumerate(trained.weights.layers):
+    for layer, heads in enumerate(trained.exact.layers):
         similarity = pattern_similarity(trained.natural.patterns[layer][:WINDOWS])
 
         def circuit(which: Sequence[int], heads: tuple[Head, ...] = heads) -> LowRank:
-            return ov_circuit(trained.weights, joint_OV([heads[h] for h in which]))
+            return ov_circuit(trained.exact, joint_OV([heads[h] for h in which]))
 
         for group in similar_groups(similarity, ALIKE):
             if len(group) < 2:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pathsum.core.weights import Head, Weights
@@ -10,7 +11,9 @@ from pathsum.model.opened import Constants, Opened, Rotation
 
 
 def from_reference(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Opened:
-    """Return the model of a state dict and its configuration. ValueError if they do not belong together."""
+    """Return the model of a state dict and its configuration, in at least float32. ValueError if they do not belong
+    together."""
+    state = {name: tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for name, tensor in state.items()}
     try:
         about, n_layers = config["model"], sum(name.startswith("joining.") for name in state) - 1
         parts = [

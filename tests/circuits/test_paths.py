@@ -36,7 +36,7 @@ def frozen(seed: int, n_layers: int) -> tuple[Tensor, list[Tensor], list[Tensor]
     return tokens, [s / s.sum(-1, keepdim=True) for s in scores], scales
 
 
-@pytest.mark.parametrize("n_layers", [0, 1, 2, 3])
+@pytest.mark.parametrize("n_layers", [0, 1, 2, 3, 4])
 def test_the_sum_of_all_paths_is_the_model(n_layers: int) -> None:
     weights = handmade.random_weights(seed=n_layers, n_layers=n_layers)
     tokens, patterns, scales = frozen(n_layers, n_layers)

@@ -5,6 +5,7 @@ is the direct path. No path is a difference of residual streams, so the sum is a
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product
 
 import torch
@@ -53,13 +54,12 @@ def path_circuit(weights: Weights, path: Path) -> LowRank:
 
     The entries are logits before any norm scale (``moved`` applies those), output × source, as low-rank factors. See
     docs/framework.md §2.1."""
-    if not path:
-        return LowRank(weights.W_U, weights.W_E)
-    (layer, head), *later = path
-    W_OV = weights.layers[layer][head].W_OV
-    for layer, head in later:
-        W_OV = weights.layers[layer][head].W_OV.after(W_OV)
-    return W_OV.after(weights.W_E).then(weights.W_U)
+    return path_W_OV(weights, path).after(weights.W_E).then(weights.W_U) if path else LowRank(weights.W_U, weights.W_E)
+
+
+def path_W_OV(weights: Weights, path: Path) -> LowRank:
+    """Return W_OV^{h_n} ⋯ W_OV^{h_1}, the OV circuit of the virtual head that the heads of a path make (§2.1)."""
+    return reduce(lambda first, later: later.after(first), (weights.layers[at][head].W_OV for at, head in path))
 
 
 def path_logits(
@@ -78,15 +78,24 @@ def path_sum(
     paths: Sequence[Path] | None = None,
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits. Zeros for no
-    paths. Needs memory for (batch · pos + d_vocab) · d_head numbers per path (d_model in place of d_head for the direct
-    path), because one product adds all paths. ValueError as in ``check_frozen``."""
+    paths. ValueError as in ``check_frozen``."""
     check_frozen(weights, patterns, scales)
-    brought, written = [weights.W_U.new_zeros(*tokens.shape, 0)], [weights.W_U[:, :0]]
+    total = weights.W_E.new_zeros(*tokens.shape, len(weights.W_E))
     for path in all_paths(weights) if paths is None else paths:
-        circuit = path_circuit(weights, path)
-        brought.append(moved(path, patterns, scales, circuit.right.mT[tokens]))
-        written.append(circuit.left)
-    return torch.cat(brought, -1) @ torch.cat(written, -1).mT
+        total += path_read(weights, path, tokens, patterns, scales)
+    return total @ weights.W_U.mT
+
+
+def path_read(
+    weights: Weights, path: Path, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
+) -> Float[Tensor, "batch pos d_model"]:
+    """Return what one path adds to the normalized residual stream that the last of ``scales`` belongs to: its pattern ⊗
+    W_OV^{h_n} ⋯ W_OV^{h_1} W_E, applied to the tokens."""
+    x = weights.W_E.mT[tokens]
+    if not path:
+        return moved(path, patterns, scales, x)
+    W_OV = path_W_OV(weights, path)
+    return moved(path, patterns, scales, x @ W_OV.right.mT) @ W_OV.left.mT
 
 
 def by_order(

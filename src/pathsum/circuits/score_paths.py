@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.paths import Path, Patterns, Scales, moved
+from pathsum.circuits.paths import Path, Patterns, Scales, path_read
 from pathsum.circuits.precision import scaled
 from pathsum.core.weights import Weights
 
@@ -35,14 +35,7 @@ def stream_paths(
         raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; layer {layer} reads no others")
     if len(scales) <= layer:
         raise ValueError(f"expected a scale for each layer up to {layer}, got {len(scales)}; without a norm, pass ones")
-    brought = []
-    for path in paths:
-        x = moved(path, patterns, scales[: layer + 1], weights.W_E.mT[tokens])
-        for at, head in path:
-            W_OV = weights.layers[at][head].W_OV
-            x = x @ W_OV.right.mT @ W_OV.left.mT
-        brought.append(x)
-    return torch.stack(brought)
+    return torch.stack([path_read(weights, path, tokens, patterns, scales[: layer + 1]) for path in paths])
 
 
 def score_sum(

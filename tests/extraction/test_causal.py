@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from pathsum.core.threads import use_threads
 from pathsum.extraction.causal import tables
 from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.records.ablations import AblationRow
@@ -59,3 +60,12 @@ def test_without_a_norm_a_virtual_head_is_its_value_edge() -> None:
     virtual = {(r.early_head, r.head, r.method): r.loss_nats for r in rows if r.target == "virtual"}
     assert virtual == pytest.approx(edges, abs=1e-6)
     assert len(virtual) == 12
+
+
+def test_threads_do_not_change_the_table() -> None:
+    trained = untrained(n_layers=3)
+    one = ablations(trained)
+    use_threads(2)
+    two = ablations(trained)
+    use_threads(1)
+    assert two == one

@@ -30,10 +30,15 @@ def halves(whole: Tensor, least: int = 1) -> tuple[Tensor, ...]:
 
 def in_threads(work: Callable[..., Result], parts: Sequence[Any], *more: Sequence[Any]) -> list[Result]:
     """Apply ``work`` to each part, with the entry of each of ``more`` at its place, and return the results in order.
-    Threads do not inherit ``torch.no_grad``. On a GPU, and within a part, nothing is side by side."""
+    Threads do not inherit ``torch.no_grad``. On a GPU, nothing is side by side. Parts of a part are computed by its own
+    thread, from the last on, and by threads that have nothing else to do."""
+    each = list(zip(parts, *more, strict=True))
+    if _threads == 1 or len(parts) < 2 or getattr(parts[0], "is_cuda", False):
+        return [work(*one) for one in each]
+    begun = [_workers(_threads).submit(work, *one) for one in each]
     within = threading.current_thread().name.startswith(_PART)
-    side_by_side = _threads > 1 and len(parts) > 1 and not within and not getattr(parts[0], "is_cuda", False)
-    return list((_workers(_threads).map if side_by_side else map)(work, parts, *more))
+    own = {i: work(*each[i]) for i in reversed(range(len(each))) if within and begun[i].cancel()}
+    return [own[i] if i in own else future.result() for i, future in enumerate(begun)]
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from torch import Tensor
 from pathsum.behavior.in_context import in_context_loss_drop
 from pathsum.behavior.induction import prefix_matching
 from pathsum.config import ExtractConfig
+from pathsum.core.threads import in_threads
 from pathsum.extraction.circuit import contrasts
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.norm_scales import term_rows
@@ -118,12 +119,15 @@ def intervened(
 ) -> list[AblationRow]:
     matching = _matching(benches[1].clean, block, {})
     without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
-    trials, found = [], []
-    for trial, runs in itertools.chain(_heads(benches), _edges(benches), _patterns(benches)):
-        trials.append(trial)
-        found.append(_measure(benches, block, runs, matching))
-    if not trials:
+
+    @torch.no_grad()
+    def measured(trials: Iterable[tuple[Trial, Runs]]) -> list[tuple[Trial, Measured]]:
+        return [(trial, _measure(benches, block, runs, matching)) for trial, runs in trials]
+
+    groups = in_threads(measured, [_heads(benches), *_edges(benches), _patterns(benches)])
+    if not any(groups):
         return []
+    trials, found = zip(*itertools.chain(*groups), strict=True)
     numbers = benches[0].rotation.new_tensor
     loss = numbers([f.loss for f in found]) - numbers(without.loss)
     second = numbers([f.second_copy for f in found]) - numbers(without.second_copy)
@@ -169,19 +173,22 @@ def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
             yield Trial("head", *place, method, FROZEN), _frozen(runs)
 
 
-def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Yield the runs of every edge (path patching) and of every virtual head, for each method."""
+def _edges(benches: Benches) -> Iterator[Iterator[tuple[Trial, Runs]]]:
+    """Yield, for each head and each later layer, the runs of the edges between them and of their virtual heads."""
     for early in benches[0].clean.places:
         for layer in range(early[0] + 1, len(benches[0].means)):
-            for kind in "QKV":
-                for method in METHODS:
-                    patched = [b.clean.patched_layer(layer, {(kind, early): b.instead(early, method)}) for b in benches]
-                    for head in range(len(patched[0])):
-                        late = (layer, head)
-                        runs = tuple(b.clean.replace({late: p[head]}) for b, p in zip(benches, patched, strict=True))
-                        yield Trial("edge", *late, method, RECOMPUTED, kind, *early), runs
-                        if kind == "V":
-                            yield Trial("virtual", *late, method, FROZEN, None, *early), _frozen(runs)
+            yield _edges_into(benches, early, layer)
+
+
+def _edges_into(benches: Benches, early: Place, layer: int) -> Iterator[tuple[Trial, Runs]]:
+    for kind, method in itertools.product("QKV", METHODS):
+        patched = [b.clean.patched_layer(layer, {(kind, early): b.instead(early, method)}) for b in benches]
+        for head in range(len(patched[0])):
+            late = (layer, head)
+            runs = tuple(b.clean.replace({late: p[head]}) for b, p in zip(benches, patched, strict=True))
+            yield Trial("edge", *late, method, RECOMPUTED, kind, *early), runs
+            if kind == "V":
+                yield Trial("virtual", *late, method, FROZEN, None, *early), _frozen(runs)
 
 
 def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:

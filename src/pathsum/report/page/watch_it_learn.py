@@ -28,7 +28,7 @@ def watched(results: Results) -> list[Cell]:
     seeds = [c for c in results.with_layers(depth) if c.summary.n_heads == heads and c is not deepest]
     shallow = [c for n, c in sorted(detailed.items(), reverse=True) if n < depth]
     smeared = [c for c in results.controls.values() if c.summary.smeared_keys and c.summary.n_layers < depth]
-    return [c for c in (deepest, *seeds, *shallow, *smeared) if c.rows(PatternRow)]
+    return [c for c in (deepest, *seeds, *shallow, *smeared) if c.has_curve() and c.rows(PatternRow)]
 
 
 def payload(cell: Cell) -> dict[str, Any]:

@@ -354,9 +354,12 @@ class Attention:
 
     def plot(self, head: Place, ax: Axes | None = None) -> Axes:
         """Draw the pattern of a head, query × key, and return the axes; ``.figure.savefig(path)`` saves the picture."""
+        import matplotlib.pyplot as plt
         import seaborn as sns
 
         table = self.of(head)
+        side = max(4, 0.18 * len(table))  # inches; room for a label on each row
+        ax = ax or plt.subplots(figsize=(side + 1, side))[1]
         past = pd.DataFrame(torch.ones(table.shape).triu(1).bool().numpy(), table.index, table.columns)
         axes: Axes = sns.heatmap(
             table, mask=past, vmin=0, vmax=1, cmap="Blues", square=True, ax=ax, cbar_kws={"label": "attention"},

@@ -159,7 +159,7 @@ def own_model(folder: Path) -> dict[str, Any]:
 
 # pages that read models, and what such a page expects the reader to have
 READS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "api.md": lambda folder: {},
+    "api.md": own_model,
     "interventions.md": lambda folder: {},
     "preregistration.md": draft,
     "your-weights.md": own_model,

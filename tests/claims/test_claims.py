@@ -83,10 +83,24 @@ def _without_induction_head(results: Results, *names: str) -> Results:
     return dataclasses.replace(results, cells=cells)
 
 
+def test_claims_about_two_layers_are_judged_on_deeper_models() -> None:
+    first, *others = WORKS.of_depth(2)
+    summary = dataclasses.replace(first.summary, n_layers=4)
+    deeper = {first.name: dataclasses.replace(first, summary=summary)}
+    found = dataclasses.replace(WORKS, cells={**WORKS.cells, **deeper})
+    alone = dataclasses.replace(WORKS, cells=deeper, controls={})
+    about_two = [name for name in IDS if [*claim(name).evaluate(WORKS)] == [c.name for c in (first, *others)]]
+    assert {*NEEDS, "two_layer_induction", "phase_change_two_layer"} <= {*about_two}
+    for name in about_two:
+        assert judge(claim(name), found).values == judge(claim(name), WORKS).values
+        assert not claim(name).evaluate(alone) or judge(claim(name), alone).verdict == REPRODUCED
+    assert "Two or more layers form induction heads in 1 of 1 model" in " ".join(answer(alone))
+
+
 def test_claims_about_an_induction_head_are_not_judged_where_there_is_none() -> None:
     """Guards against a verdict, or a share of 1.7, on the induction head of a model with prefix matching 0.004."""
     assert {"circuit_suffices", "induction_scores_k", "k_composition", "joint_ablation"} <= set(NEEDS)
-    two = [cell.name for cell in WORKS.with_layers(2)]
+    two = [cell.name for cell in WORKS.of_depth(2)]
     none, some = _without_induction_head(WORKS, *two), _without_induction_head(WORKS, two[0])
     for name in NEEDS:
         found = judge(claim(name), none)
@@ -294,7 +308,7 @@ def test_a_card_prints_what_the_value_of_one_model_rests_on() -> None:
     assert sample("composition_mostly_k") == "1 edges that compose"
     assert sample("phase_change_coincides") == "32 held-out windows"
     assert sample("previous_token_head") == "64 held-out windows"
-    ends = {r.windows for c in WORKS.with_layers(2) for r in at_the_end(c)}
+    ends = {r.windows for c in WORKS.of_depth(2) for r in at_the_end(c)}
     assert sample("joint_ablation") == f"{ends.pop()} held-out windows"
     assert not ends
 
@@ -304,8 +318,8 @@ def test_a_sample_counts_what_there_is() -> None:
     few = dataclasses.replace(WORKS, corpus=dataclasses.replace(WORKS.corpus, judged_windows=20))
     assert samples.TEXT(few, []) == "20 held-out windows"
     assert samples.TEXT(dataclasses.replace(WORKS, provenance={}), []) == "–"
-    assert samples.over(lambda _: [0, None, 1024], "tokens")(WORKS, WORKS.with_layers(0)[:1]) == "0 to 1,024 tokens"
-    assert samples.over(lambda _: [None], "tokens")(WORKS, WORKS.with_layers(0)) == "–"
+    assert samples.over(lambda _: [0, None, 1024], "tokens")(WORKS, WORKS.of_depth(0)[:1]) == "0 to 1,024 tokens"
+    assert samples.over(lambda _: [None], "tokens")(WORKS, WORKS.of_depth(0)) == "–"
 
 
 def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:

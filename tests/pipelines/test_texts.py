@@ -171,7 +171,7 @@ def test_a_row_has_the_corpus_and_every_verdict(tmp_path: Path) -> None:
 
 def test_onsets_survive_the_table(tmp_path: Path) -> None:
     results = synthetic.results(heads=(2,))
-    first, *_ = results.with_layers(2)
+    first, *_ = results.of_depth(2)
     cells = {**results.cells, first.name: replace(first, summary=replace(first.summary, onset_tokens=None))}
     results = replace(results, cells=cells)
     write_rows([row("a", results, judge_all(results))], tmp_path)

@@ -25,7 +25,7 @@ def test_each_depth_has_the_range_of_its_models_on_each_text() -> None:
     assert shown["0 layers", "loss (nats per token)"]["prose"] == "3.90"
     assert ("0 layers", "prefix matching, best head (0..1)") not in shown
     matching = shown["2 layers", "prefix matching, best head (0..1)"]
-    values = [c.summary.prefix_matching for c in RESULTS.with_layers(2)]
+    values = [c.summary.prefix_matching for c in RESULTS.of_depth(2)]
     assert set(values) == {0.7}
     assert matching["python"] == "0.700"
     onset = shown["2 layers", "onset (tokens)"]
@@ -34,7 +34,7 @@ def test_each_depth_has_the_range_of_its_models_on_each_text() -> None:
 
 
 def test_a_measure_that_some_models_lack_says_of_how_many_it_is() -> None:
-    first, *others = RESULTS.with_layers(2)
+    first, *others = RESULTS.of_depth(2)
     without = replace(first, summary=replace(first.summary, onset_tokens=None))
     some = replace(RESULTS, cells={**RESULTS.cells, without.name: without})
     shown = {(line["layers"], line["measure"]): line for line in lines(elsewhere.by_depth(some))}

@@ -118,7 +118,7 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
     results = synthetic.results()
     heads, edges = texts(two_layers.section(results, {}))
     assert heads[0] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
-    assert len(edges) == sum(e.composes for c in results.with_layers(2) for e in c.rows(CompositionRow))
+    assert len(edges) == sum(e.composes for c in results.of_depth(2) for e in c.rows(CompositionRow))
     assert edges[0][:3] == ["L2H2S0", "L0H0 → L1H0", "keys"]
     figure = two_layers.composition(results)
     assert figure is not None

@@ -74,7 +74,7 @@ def test_overlapping_intervals_do_not_order_loss_drop_and_matching() -> None:
 def test_the_figure_draws_every_change_of_two_layer_models_and_without_any_nothing_is_shown() -> None:
     drawn, shallow = formation.formation(WORKS), synthetic.results(layers=(0, 1))
     assert drawn is not None
-    assert len(drawn.data) == sum(len(c.rows(ChangePointRow)) for c in WORKS.with_layers(2)) == 20
+    assert len(drawn.data) == sum(len(c.rows(ChangePointRow)) for c in WORKS.of_depth(2)) == 20
     assert (formation.formation(shallow), formation.facts(Frames(shallow.cells))) == (None, {})
 
 

@@ -78,7 +78,7 @@ def _current_against_previous(cell: Cell) -> Finding:
 
 def _share_of_one_pair(results: Results) -> str:
     """Format the share that each pair of offsets would have if all contributed equally, as a range over models."""
-    pairs = [rows for c in results.with_layers(2) if (rows := c.of_induction_head(ContentScoreRow))]
+    pairs = [rows for c in results.of_depth(2) if (rows := c.of_induction_head(ContentScoreRow))]
     return samples.or_unknown(span([1 / len(rows) for rows in pairs]), " (all pairs of offsets equal)")
 
 

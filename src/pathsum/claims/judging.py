@@ -97,13 +97,13 @@ def remarks(unsure: Sequence[str], judged: int, absent: Sequence[str]) -> list[s
 
 
 def each(
-    n_layers: int | None, find: Callable[[Cell], Finding], where: Callable[[Cell], object] = lambda _: True
+    depth: int | None, find: Callable[[Cell], Finding], where: Callable[[Cell], object] = lambda _: True
 ) -> Callable[[Results], dict[str, Finding]]:
     """Return a function from results to the findings of ``find`` by name of the model: for each model of the grid with
-    ``n_layers`` layers (None: any number), if ``where`` is true for it."""
+    ``depth`` layers (2: two or more; None: any number), if ``where`` is true for it."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
-        cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
+        cells = results.cells.values() if depth is None else results.of_depth(depth)
         return {c.name: find(c) for c in cells if where(c)}
 
     return evaluate

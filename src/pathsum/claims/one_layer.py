@@ -50,7 +50,7 @@ def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
 
 
 def _base_rate(results: Results) -> str:
-    tallies = [t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)]
+    tallies = [t for c in results.of_depth(1) for t in c.rows(SkipTrigramTallyRow)]
     if not tallies:
         return samples.UNKNOWN
     drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
@@ -101,7 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≤ {NOT_FORMED}",
         each(1, _no_induction),
         digits=3,
-        chance=samples.uniform("induction: uniform", lambda results: results.with_layers(1)),
+        chance=samples.uniform("induction: uniform", lambda results: results.of_depth(1)),
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),

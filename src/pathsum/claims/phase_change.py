@@ -11,11 +11,11 @@ BEFORE, AFTER = 0.15, 0.3  # nats; the loss drop must be below BEFORE before the
 
 
 def _loss_drop_gap(results: Results) -> dict[str, Finding]:
-    one = max((c.summary for c in results.with_layers(1)), key=lambda s: s.in_context_loss_drop_nats, default=None)
+    one = max((c.summary for c in results.of_depth(1)), key=lambda s: s.in_context_loss_drop_nats, default=None)
     if one is None:
         return {}
     found = {}
-    for two in (c.summary for c in results.with_layers(2)):
+    for two in (c.summary for c in results.of_depth(2)):
         gap = two.in_context_loss_drop_nats - one.in_context_loss_drop_nats
         ends = [(s.in_context_loss_drop_low, s.in_context_loss_drop_high) for s in (one, two)]
         (low, high), (two_low, two_high) = ends
@@ -26,7 +26,7 @@ def _loss_drop_gap(results: Results) -> dict[str, Finding]:
 
 
 def _onset_only_with_two(results: Results) -> dict[str, Finding]:
-    one = results.with_layers(1)
+    one = results.of_depth(1)
     early = [c.name for c in one if c.summary.onset_tokens is not None]
 
     def find(cell: Cell) -> Finding:

@@ -61,7 +61,7 @@ def _repeat_gain(cell: Cell) -> Finding:
 
 
 def _one_head_of(results: Results) -> str:
-    heads = [c.summary.n_heads for c in results.with_layers(2)]
+    heads = [c.summary.n_heads for c in results.of_depth(2)]
     return samples.or_unknown(span(heads, 0), " for naming the right head", before="0 for the value; 1 in ")
 
 
@@ -73,7 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
         "prefix-matching score of the induction head, chosen at training's last evaluation",
         f"≥ {PREFIX_MATCHING}",
         each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
-        chance=samples.uniform("induction: uniform", lambda results: results.with_layers(2)),
+        chance=samples.uniform("induction: uniform", lambda results: results.of_depth(2)),
         papers="–; public two-layer checkpoints: 0.68–0.75",
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
@@ -85,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mean attention to the previous token of the first-layer head chosen at training's last evaluation",
         f"≥ {PREVIOUS_TOKEN}",
         each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
-        chance=samples.uniform("previous token", lambda results: results.with_layers(2)),
+        chance=samples.uniform("previous token", lambda results: results.of_depth(2)),
         papers="–; public two-layer checkpoints: ≈ 1.0",
         sample=samples.TEXT,
         unit="mean attention, 0 to 1",

@@ -95,6 +95,11 @@ class Results:
         """Return whether a model was evaluated at several steps of training."""
         return any(cell.has_curve() for cell in self.cells.values())
 
+    def of_depth(self, depth: int) -> list[Cell]:
+        """Return the models without layers (0), with one (1), or with two or more (2): what the papers say of two-layer
+        models is asked of deeper ones too."""
+        return [c for c in self.cells.values() if min(c.summary.n_layers, 2) == depth]
+
     def with_layers(self, n_layers: int) -> list[Cell]:
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
 

@@ -71,7 +71,7 @@ def setup_chapter(results: Results, registered: Preregistration) -> Section:
 
 def zero_chapter(results: Results, figures: Figures) -> Section:
     """Compare zero-layer models with the bigram statistics of the text."""
-    if not results.with_layers(0):
+    if not results.of_depth(0):
         return told.absent(ZERO_LAYERS)
     t = Frames(results.cells)
     found = {
@@ -84,7 +84,7 @@ def zero_chapter(results: Results, figures: Figures) -> Section:
 
 def one_chapter(results: Results, figures: Figures) -> Section:
     """Describe what one layer of attention adds, and what it cannot do."""
-    if not results.with_layers(1):
+    if not results.of_depth(1):
         return told.absent(ONE_LAYER)
     cell = in_detail(results)[1]
     caption = (
@@ -119,12 +119,12 @@ def skip_trigrams(rows: list[dict[str, Any]], caption: str) -> Table:
 
 def two_chapter(results: Results, figures: Figures, claims: Claims) -> Section:
     """Describe how the induction heads of two-layer models work."""
-    if not results.with_layers(2):
+    if not results.of_depth(2):
         return told.absent(TWO_LAYERS)
-    t = Frames({cell.name: cell for cell in results.with_layers(2) if cell.has_induction_head()})
+    t = Frames({cell.name: cell for cell in results.of_depth(2) if cell.has_induction_head()})
     kept = t.sufficiency[t.sufficiency["cell"].map(claims["circuit_suffices"].values).notna()]
     found = {
-        **two_layers.facts(Frames({cell.name: cell for cell in results.with_layers(2)})),
+        **two_layers.facts(Frames({cell.name: cell for cell in results.of_depth(2)})),
         "claims": claims,
         "kept": {kind.name: kept[kept["kept"] == kind] for kind in Kept},
         "needed": MOST,
@@ -139,13 +139,13 @@ def failures_chapter(results: Results, cards: Sequence[ClaimCard]) -> Section:
     missed = [card for card in cards if card.result.verdict in (PARTLY, NOT)]
     if not missed:
         return Section(FAILURES, ("Every claim that could be tested is reproduced.",))
-    t = Frames({c.name: c for c in results.with_layers(2) if c.has_induction_head()})
+    t = Frames({c.name: c for c in results.of_depth(2) if c.has_induction_head()})
     claims = {card.result.id: card.result for card in cards}
     partners, edges = claims["k_composition"], claims["two_token_edges"]
     found = {
         **one_layer.facts(results),
         "models": t.cells,
-        "two": Frames(results.cells).cells.query("n_layers == 2"),
+        "two": Frames(results.cells).cells.query("n_layers > 1"),
         "others": [name for name in partners.short if partners.values[name] is not None],
         "rivals": t.edge_contrasts.query("low <= 0").drop_duplicates("cell")["rivals"],
         "reasons": Counter(part.rpartition(" to ")[0] or part for n in edges.notes.values() for part in n.split(", ")),
@@ -172,7 +172,7 @@ def learning_chapter(results: Results, figures: Figures, claims: Claims) -> Sect
     found = {
         "onsets": [t.cells.loc[t.cells["n_layers"] == n, "onset_tokens"].astype(float) for n in range(3)],
         "curves": results.has_curves,
-        "open": overlap(t.changes[t.changes["n_layers"] == 2]),
+        "open": overlap(t.changes[t.changes["n_layers"] > 1]),
         "claims": claims,
         "doses": dose_response.facts(results.doses),
     }

@@ -44,7 +44,7 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
     about, onsets = results.corpus, text_onsets(name, results)
     parts = about.train_documents + about.tuning_documents + about.verdict_documents
     pieces = f" pieces ({about.source_documents} documents)" if parts > about.source_documents else ""
-    summaries, two = [c.summary for c in results.cells.values()], [c.summary for c in results.with_layers(2)]
+    summaries, two = [c.summary for c in results.cells.values()], [c.summary for c in results.of_depth(2)]
     found = {
         "corpus": name,
         "corpus_hash": about.corpus_hash[:12],
@@ -74,7 +74,7 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
 
 def text_onsets(name: str, results: Results) -> TextOnsets:
     """Return the onsets of the two-layer models on one text."""
-    two, about = [cell.summary for cell in results.with_layers(2)], results.corpus
+    two, about = [cell.summary for cell in results.of_depth(2)], results.corpus
     return TextOnsets(
         text=name,
         corpus_hash=about.corpus_hash[:12],

@@ -190,3 +190,8 @@ def in_detail(results: Results) -> dict[int, Cell]:
         middle = [c for c in cells if c.summary.n_heads == counts[len(counts) // 2]]
         found[n_layers] = min(middle, key=lambda c: c.summary.val_loss_nats)
     return found
+
+
+def deep_in_detail(results: Results) -> Cell | None:
+    """Return the model to show in detail of those with two layers or, without one, with the fewest layers past two."""
+    return next((cell for n_layers, cell in in_detail(results).items() if n_layers > 1), None)

@@ -15,7 +15,7 @@ from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.corpus import BigramRow
 from pathsum.records.results import Results
-from pathsum.report.figures.base import NARROW, Figure, in_detail, picture, row
+from pathsum.report.figures.base import NARROW, Figure, deep_in_detail, in_detail, picture, row
 from pathsum.report.figures.symbols import FAINT, drawable, layer_colour
 
 NEXT, LEAST = 5, 3  # next tokens in the diagram of zero layers, at most and at least
@@ -100,7 +100,7 @@ def mechanism_one(results: Results) -> Figure | None:
 
 def mechanism_two(results: Results) -> Figure | None:
     """Draw the induction mechanism of the two-layer model. None if no induction head has formed in it."""
-    cell = in_detail(results).get(2)
+    cell = deep_in_detail(results)
     previous, induction = (cell.previous_token_head(), cell.formed_induction_head()) if cell else (None, None)
     if cell is None or previous is None or induction is None:
         return None

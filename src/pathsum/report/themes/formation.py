@@ -38,7 +38,7 @@ SHARE = 0.7  # share of a row's height over which its models are spread
 def facts(t: Frames) -> dict[str, Any]:
     """Return what text, table and figure show, over the two-layer models that change. Empty without such models."""
     every = t.changes.assign(millions=t.changes["tokens_seen"] / 1e6, seed=t.changes["cell"].map(t.cells["seed"]))
-    changes = every[every["n_layers"] == 2].astype({"low_documents": float, "high_documents": float})
+    changes = every[every["n_layers"] > 1].astype({"low_documents": float, "high_documents": float})
     if changes.empty:
         return {}
     tokens = changes.pivot(index=["n_heads", "cell"], columns="quantity", values="tokens_seen")
@@ -93,7 +93,7 @@ def formation(results: Results) -> Figure | None:
         return None
     data = found["changes"][["cell", "n_heads", "seed", *(field.name for field in fields(ChangePointRow))]]
     marks = dict(zip(sorted(set(data["n_heads"])), itertools.cycle(MARKS), strict=False))
-    counts, of = data["quantity"].value_counts(), plural(len(results.with_layers(2)), "model")
+    counts, of = data["quantity"].value_counts(), plural(len(results.of_depth(2)), "model")
 
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)

@@ -29,7 +29,7 @@ PANELS = {"loss_drop": symbols.LOSS_DROP, "repeat_gain": "first copy − second 
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    rows = t.joint_ablation[t.joint_ablation["n_layers"] == 2]
+    rows = t.joint_ablation[t.joint_ablation["n_layers"] > 1]
     if rows.empty:
         return {}
     ended = rows["step"] == rows.groupby("cell")["step"].transform("max")

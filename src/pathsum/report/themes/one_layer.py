@@ -42,7 +42,7 @@ def facts(results: Results) -> dict[str, Any]:
     t = Frames({cell.name: cell for cells in groups.values() for cell in cells})
     if t.heads.empty:
         return {}
-    heads, models = evidence(t), results.with_layers(1)
+    heads, models = evidence(t), results.of_depth(1)
     heads = heads[heads["question"] == COPIES].rename(columns={f"{kind}_says": kind for kind in KINDS})
     heads = heads.merge(t.heads.assign(name=labels(t.heads), top1=t.heads["copying_top1"])[["cell", "name", "top1"]])
     heads = heads.assign(models=heads["cell"].map(group), positivity=heads["weights_value"])

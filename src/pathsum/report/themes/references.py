@@ -18,8 +18,8 @@ COLUMNS = ["quantity", "papers", "ours", "agrees"]
 
 
 def facts(results: Results) -> dict[str, Any]:
-    two = {cell.name: cell for cell in results.with_layers(2)}
-    t, one = Frames(two), [cell.summary for cell in results.with_layers(1)]
+    two = {cell.name: cell for cell in results.of_depth(2)}
+    t, one = Frames(two), [cell.summary for cell in results.of_depth(1)]
     changed = t.cells[t.cells["onset_tokens"].notna()]
     before = pd.Series({name: icl_loss_drop_before_onset(two[name]) for name in changed.index}, dtype=float)
     end = changed["icl_loss_drop_nats"].astype(float)

@@ -11,7 +11,7 @@ from pathsum.records.repeated_names import ALL, CONTROL, NAME, RepeatedNameRow
 from pathsum.records.results import Results
 from pathsum.records.tokens import JOINER
 from pathsum.report import told
-from pathsum.report.figures.base import in_detail
+from pathsum.report.figures.base import deep_in_detail
 from pathsum.report.figures.symbols import visible
 from pathsum.report.page.document import Entry, Table
 from pathsum.report.theme import Theme
@@ -22,7 +22,7 @@ LABELS = {ALL: "all repeated names", CONTROL: "control: new pairs at their first
 
 
 def facts(results: Results) -> dict[str, Any]:
-    rows, cell = Frames(results.cells).repeated_names, in_detail(results).get(2)
+    rows, cell = Frames(results.cells).repeated_names, deep_in_detail(results)
     if rows.empty or cell is None:
         return {}
     of = {method: rows[rows["method"] == method] for method in CONTRASTED}
@@ -46,7 +46,7 @@ def table(shown: Mapping[str, Results], of: str, **more: Any) -> Table:
             "cost (nats per token)": number(r.cost_nats) if r.name else interval(r.cost_nats, r.cost_low, r.cost_high),
         }
         for key, results in shown.items()
-        if (cell := in_detail(results).get(2))
+        if (cell := deep_in_detail(results))
         for r in sorted(cell.rows(RepeatedNameRow), key=lambda r: r.kind != NAME)
         if r.kind != NAME or r.method == CONTRASTED[0]
     ]

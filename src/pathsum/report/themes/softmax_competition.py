@@ -15,7 +15,7 @@ PLACES = {"after": "token after the match", "match": "the match itself", "before
 
 def facts(t: Frames) -> dict[str, Any]:
     """Return the rows of each place, for the head of each model that prefers the token after the match most."""
-    rows = t.softmax_competition[t.softmax_competition["n_layers"].isin((1, 2))]
+    rows = t.softmax_competition[t.softmax_competition["n_layers"] > 0]
     if rows.empty:
         return {}
     after = rows[rows["place"] == "after"].sort_values("n_layers", kind="stable")

@@ -23,7 +23,7 @@ ASKED = (Kept.CIRCUIT, Kept.KEY, Kept.KEYS, Kept.PREFERENCE, Kept.MINIMAL)  # th
 
 
 def facts(t: Frames) -> dict[str, Any]:
-    rows = t.sufficiency[t.sufficiency["n_layers"] == 2]
+    rows = t.sufficiency[t.sufficiency["n_layers"] > 1]
     rows = rows if rows.empty else rows[rows["cell"].map(t.log.groupby("cell")["matching"].last()) >= MATCHES]
     if rows.empty:
         return {}

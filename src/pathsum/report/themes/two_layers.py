@@ -90,7 +90,7 @@ def _corner(t: Frames, heads: pd.DataFrame) -> pd.DataFrame:
 
 
 def section(results: Results, figures: Figures) -> Section:
-    if not (found := facts(Frames({c.name: c for c in results.with_layers(2)}))):
+    if not (found := facts(Frames({c.name: c for c in results.of_depth(2)}))):
         return Section(TITLE, ("There is no two-layer model here.",), tuple(figures.values()))
     found |= {name: reliability(results, name) for name in ("composition", "composition_k")}
     blocks: dict[str, Block] = {**figures, "mechanism": mechanism(found), "composing": composing(found["edges"])}

@@ -32,7 +32,7 @@ def facts(results: Results) -> dict[str, Any]:
         "losses": losses,
         "shown": cells.loc[[cell.name for cell in detailed]],
         "pairs": _frequent(detailed, POINTS),
-        "frequent": _frequent(results.with_layers(0)[:1], BIGRAMS),
+        "frequent": _frequent(results.of_depth(0)[:1], BIGRAMS),
     }
 
 

@@ -39,6 +39,7 @@ from pathsum.records.tokens import word_of
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import told
 from pathsum.report.answer import answer, facts
+from pathsum.report.chapters import learning_chapter
 from pathsum.report.page.document import ClaimCard
 from pathsum.report.story import UNFROZEN
 from pathsum.report.themes import joint_ablation
@@ -95,6 +96,8 @@ def test_claims_about_two_layers_are_judged_on_deeper_models() -> None:
         assert judge(claim(name), found).values == judge(claim(name), WORKS).values
         assert not claim(name).evaluate(alone) or judge(claim(name), alone).verdict == REPRODUCED
     assert "Two or more layers form induction heads in 1 of 1 model" in " ".join(answer(alone))
+    learning = learning_chapter(alone, {}, {c.id: c for c in judge_all(alone)})
+    assert "Induction heads form in 1 of 1 two-layer model" in " ".join(learning.paragraphs)
 
 
 def test_claims_about_an_induction_head_are_not_judged_where_there_is_none() -> None:

@@ -66,6 +66,7 @@ def test_threads_do_not_change_the_table() -> None:
     trained = untrained(n_layers=3)
     one = ablations(trained)
     use_threads(2)
-    two = ablations(trained)
-    use_threads(1)
-    assert two == one
+    try:
+        assert ablations(trained) == one
+    finally:
+        use_threads(1)

@@ -15,9 +15,7 @@ POSITIVITY = 0.5  # of eigenvalues, above which a circuit matches or copies
 
 def _k_composition(cell: Cell) -> Finding:
     """Judge the edge with the highest ``weight`` among those that lead into the induction head's keys and compose."""
-    head, previous = cell.induction_head(), cell.previous_token_head()
-    keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
-    into = [e for e in keys if head and (e.late_layer, e.late_head) == (head.layer, head.head)]
+    into, previous = [e for e in _into_keys(cell) if e.composes], cell.previous_token_head()
     if not into or previous is None:
         return Finding(None, False, "no head K-composes with the best induction head")
     partner = max(into, key=lambda e: e.weight)
@@ -25,6 +23,13 @@ def _k_composition(cell: Cell) -> Finding:
     expected = (previous.layer, previous.head)
     note = f"composes most with head {head_label(*found)}, not with the previous-token head {head_label(*expected)}"
     return Finding(partner.varying - partner.chance, found == expected, note)
+
+
+def _into_keys(cell: Cell) -> list[CompositionRow]:
+    """Return the edges into the keys of the best induction head: one from each head of an earlier layer."""
+    head = cell.induction_head()
+    place = (head.layer, head.head) if head else None
+    return [e for e in cell.rows(CompositionRow) if e.kind == "K" and (e.late_layer, e.late_head) == place]
 
 
 def _mostly_k(cell: Cell) -> Finding:
@@ -61,7 +66,7 @@ def _repeat_gain(cell: Cell) -> Finding:
 
 
 def _one_head_of(results: Results) -> str:
-    heads = [c.summary.n_heads for c in results.of_depth(2)]
+    heads = [len(_into_keys(c)) for c in results.of_depth(2) if c.has_induction_head()]
     return samples.or_unknown(span(heads, 0), " for naming the right head", before="0 for the value; 1 in ")
 
 
@@ -112,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _k_composition),
         needs_induction_head=True,
         chance=_one_head_of,
-        sample=samples.over(lambda cell: [cell.summary.n_heads], "edges into the head's keys"),
+        sample=samples.over(lambda cell: [len(_into_keys(cell))], "edges into the head's keys"),
         unit="composition score (0 to 1) minus chance, of the strongest edge",
     ),
     Claim(

@@ -30,8 +30,8 @@ def halves(whole: Tensor, least: int = 1) -> tuple[Tensor, ...]:
 
 def in_threads(work: Callable[..., Result], parts: Sequence[Any], *more: Sequence[Any]) -> list[Result]:
     """Apply ``work`` to each part, with the entry of each of ``more`` at its place, and return the results in order.
-    Threads do not inherit ``torch.no_grad``. On a GPU, nothing is side by side. Parts of a part are computed by its own
-    thread, from the last on, and by threads that have nothing else to do."""
+    Threads do not inherit ``torch.no_grad``. Tensors on a GPU are not worked on side by side. Parts of a part are
+    computed by its own thread, from the last on, and by threads that have nothing else to do."""
     each = list(zip(parts, *more, strict=True))
     if _threads == 1 or len(parts) < 2 or getattr(parts[0], "is_cuda", False):
         return [work(*one) for one in each]

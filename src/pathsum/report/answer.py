@@ -30,7 +30,7 @@ def heading(results: Results) -> tuple[str, str]:
 def facts(results: Results, texts: Sequence[Row] = ()) -> dict[str, Any]:
     """Return the summaries of models and controls, by number of layers, and what else the first screen says."""
     cells, about = Frames(results.cells).cells.astype({"onset_tokens": float}), results.provenance
-    zero, one, two = (cells[cells["n_layers"].clip(upper=2) == n] for n in range(3))
+    zero, one, two = (cells.loc[[cell.name for cell in results.of_depth(n)]] for n in range(3))
     having = {cell.name: cell for cell in results.of_depth(2) if cell.has_induction_head()}
     weights = cells.query("n_layers > 0 and repeat_weight > 1").groupby(["repeat_weight", "repeat_tokens"])
     sources = f" (source code of {about['corpus_sources']})" if about.get("corpus_sources") else ""

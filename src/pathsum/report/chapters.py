@@ -170,7 +170,7 @@ def learning_chapter(results: Results, figures: Figures, claims: Claims) -> Sect
     """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them."""
     t = Frames(results.cells)
     found = {
-        "onsets": [t.cells.loc[t.cells["n_layers"].clip(upper=2) == n, "onset_tokens"].astype(float) for n in range(3)],
+        "onsets": [t.cells["onset_tokens"].astype(float)[[c.name for c in results.of_depth(n)]] for n in range(3)],
         "curves": results.has_curves,
         "open": overlap(t.changes[t.changes["n_layers"] > 1]),
         "claims": claims,
